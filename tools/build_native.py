@@ -26,6 +26,7 @@ MODULES = ROOT / "python" / "needle" / "backend_ndarray"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 BUILD = ROOT / "build" / str(sysconfig.get_config_var("SOABI"))
 STAMP = BUILD / "needle.stamp"
+QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
 
 
 def main() -> int:
@@ -120,17 +121,11 @@ def configure(cmake: str) -> None:
 
 def run(command: list[str]) -> None:
     """Run quietly; where it fails, show what it printed."""
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-    }
-    process = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    if process.returncode:
-        sys.stderr.write(process.stdout.decode(errors="replace"))
-        raise Problem(
-            f"{' '.join(Path(command[0]).name.split() + command[1:2])} failed; the compiler's words stand above"
-        )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = subprocess.run(command, env=environment, **QUIET)
+    if done.returncode:
+        sys.stderr.write(done.stdout.decode(errors="replace"))
+        raise Problem(f"cmake failed with status {done.returncode}; what it said stands above")
 
 
 def jobs() -> int:

@@ -58,7 +58,7 @@ def long_programs() -> list[Run]:
 
 
 def pytest() -> list[str]:
-    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return [sys.executable, "-m", "pytest", "-q"]
 
 
 def one_thread_each() -> dict[str, str]:

@@ -208,11 +208,9 @@ def requirements(name):
 
 
 def install(python, wanted):
-    if subprocess.run(
-        [str(python), "-m", "pip", "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ).returncode:
+    if not output_of([str(python), "-m", "pip", "--version"]):
         run([python, "-m", "ensurepip"], "python -m ensurepip")
-    run([python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "2", *wanted], "pip")
+    run([python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "2"] + wanted, "pip")
 
 
 def name_this_tree(facts):
@@ -234,17 +232,16 @@ def write_course_script(python, facts):
 
 
 def run(command, name):
-    """Run a command quietly; where it fails, the last line that it printed becomes the message, the rest a log file."""
+    """Run a command quietly; where it fails, the last error that it printed becomes the message, all of it a log."""
     log = ROOT / "build" / "setup.log"
     log.parent.mkdir(exist_ok=True)
-    with open(log, "wb") as stream:
-        failed = subprocess.run(
-            [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
-        ).returncode
-    if failed:
+    with open(str(log), "wb") as stream:
+        words = [str(word) for word in command]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT)
+    if done.returncode:
         lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["it printed nothing"]
-        raise Problem(f"{name} failed: {errors[-1]} (network or proxy? all of it: build/setup.log)")
+        raise Problem(f"{name} failed: {errors[-1]} (is there a network, a proxy? all it said: build/setup.log)")
 
 
 def output_of(command):
