@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def sources() -> str:
 
 def configuration() -> dict[str, str]:
     """What cmake keeps in a build folder and cannot change in it afterwards."""
-    named = {name: os.environ.get(name, "") for name in ("CXX", "CXXFLAGS", "CMAKE_GENERATOR", "CUDACXX")}
+    named = {name: os.environ.get(name, "") for name in ("CXX", "CXXFLAGS", "CMAKE_GENERATOR", "CMAKE_ARGS", "CUDACXX")}
     return {"tree": str(ROOT), "python": sys.executable, **named}
 
 
@@ -107,7 +108,8 @@ def forget_stale_folder() -> None:
 
 
 def configure(cmake: str) -> None:
-    command = [cmake, "-S", str(ROOT), "-B", str(BUILD), f"-DPython_EXECUTABLE={sys.executable}"]
+    wishes = shlex.split(os.environ.get("CMAKE_ARGS", ""))
+    command = [cmake, "-S", str(ROOT), "-B", str(BUILD), f"-DPython_EXECUTABLE={sys.executable}", *wishes]
     had_cache = (BUILD / "CMakeCache.txt").exists()
     try:
         run(command)

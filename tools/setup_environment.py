@@ -109,7 +109,7 @@ def why_not(facts):
     version = dotted(facts["version"])
     if tuple(facts["version"]) < OLDEST:
         return (
-            f"Python {version} is too old; install Python {dotted(OLDEST)} or newer, or: make PYTHON=/path/to/python3"
+            f"Python {version} is too old; install {dotted(OLDEST)} or newer, or name one: make PYTHON=/path/to/python3"
         )
     short = dotted(facts["version"][:2])
     if not facts["makes_venvs"]:

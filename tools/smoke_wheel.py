@@ -1,6 +1,6 @@
 """Build the wheel, install it in an empty environment, and train one step there, away from this tree.
 
-    python tools/smoke_wheel.py
+python tools/smoke_wheel.py
 """
 
 from __future__ import annotations
