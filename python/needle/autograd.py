@@ -1,0 +1,849 @@
+"""Reverse-mode automatic differentiation: Op, Value, Tensor and `backward`.
+
+A Tensor is a node of a graph: it knows its value (`cached_data`, an array of the backend), the operator that made it
+(`op`) and that operator's inputs.  `backward` walks the graph in reverse topological order and leaves gradients on
+the leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from . import kernels, write_log
+from .backend_selection import BACKEND, NDArray, array_api, as_device, default_device
+from .errors import (
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    NeedleError,
+    ShapeError,
+    describe,
+)
+
+LAZY_MODE = False  # True: values are computed when somebody asks for them
+TENSOR_COUNTER = 0  # how many Values are alive
+
+ops: Any = None  # the operators; ops/__init__.py plugs itself in, since ops need Tensor and Tensor needs ops
+
+Shape = tuple[int, ...]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Recording
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class _State(threading.local):
+    recording = True
+
+
+_state = _State()
+
+
+def is_recording() -> bool:
+    """True if operators build a graph now."""
+    return _state.recording
+
+
+class recording(contextlib.ContextDecorator):
+    """Switch the building of graphs on or off for a block, or, as a decorator, for a function."""
+
+    def __init__(self, on: bool) -> None:
+        self.on, self.before = on, []
+
+    def __enter__(self) -> recording:
+        self.before.append(_state.recording)
+        _state.recording = self.on
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _state.recording = self.before.pop()
+
+
+def no_grad() -> recording:
+    """Compute values only: inside the block no graph is built and results require no gradient."""
+    return recording(False)
+
+
+def enable_grad() -> recording:
+    """Build graphs again inside a `no_grad` block."""
+    return recording(True)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Operators
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class Op:
+    """One operator: `compute` on arrays, `gradient` on graph values."""
+
+    name = "op"  # as the function that users call; subclasses get theirs from the class name unless they say so
+    reads_inputs = True  # does the gradient look at the values of the inputs ...
+    reads_output = True  # ... or of the output?  If not, they may change before `backward`.
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = _snake_case(cls.__name__)
+
+    def __call__(self, *args: Value) -> Value:
+        raise NotImplementedError
+
+    def compute(self, *args: Any) -> Any:
+        """The forward pass, from raw arrays to a raw array (a tuple of them for a TensorTupleOp)."""
+        raise NotImplementedError
+
+    def gradient(self, out_grad: Value, node: Value) -> Any:
+        """The gradient of each input, given the gradient of the output; made of operators, so differentiable again."""
+        raise NotImplementedError
+
+    def gradient_as_tuple(self, out_grad: Value, node: Value) -> tuple[Value, ...]:
+        """What `gradient` returns, always as a tuple; a fast twin may stand in while nothing records."""
+        if write_log.clock != node.made_at:
+            _check_unchanged(node)
+        if _hooks:
+            grads = _hooked("backward", self, node.inputs, lambda: self._gradient(out_grad, node))
+        else:
+            grads = self._gradient(out_grad, node)
+        return tuple(grads) if isinstance(grads, (tuple, list)) else (grads,)
+
+    def _gradient(self, out_grad: Value, node: Value) -> Any:
+        if not _state.recording:
+            twin = kernels.operation(type(self), node.cached_data)
+            if twin is not None and twin.backward is not None:
+                grads = twin.backward(self, out_grad, node)
+                if grads is not NotImplemented:
+                    return grads
+        return self.gradient(out_grad, node)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
+        return f"{type(self).__name__}({settings})"
+
+
+class TensorOp(Op):
+    """An operator whose result is a Tensor."""
+
+    def __call__(self, *args: Value) -> Tensor:
+        return Tensor.make_from_op(self, args)
+
+
+class TensorTupleOp(Op):
+    """An operator whose result is a TensorTuple."""
+
+    def __call__(self, *args: Value) -> TensorTuple:
+        return TensorTuple.make_from_op(self, args)
+
+
+class ElementwiseOp(TensorOp):
+    """An operator on tensors of one shape, entry by entry."""
+
+    def __call__(self, *args: Tensor) -> Tensor:
+        if len(args) > 1:
+            args = _of_one_shape(self.name, args)
+        return Tensor.make_from_op(self, args)
+
+
+def _of_one_shape(name: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The tensors as they are if their shapes agree, else stretched to their common shape by broadcast_to."""
+    shapes = [t.shape for t in tensors if isinstance(t, Tensor)]
+    if shapes.count(shapes[0]) == len(tensors):
+        return tensors
+    # >>> never
+    if len(shapes) == len(tensors):
+        with contextlib.suppress(ValueError):
+            shape = np.broadcast_shapes(*shapes)
+            return [t if t.shape == shape else ops.BroadcastTo(shape)(t) for t in tensors]
+    # <<< never
+    _check_tensors(name, tensors)
+    raise ShapeError(f"{name}: shapes {' and '.join(map(str, shapes))} differ; stretch one with broadcast_to")
+
+
+def _check_tensors(name: str, args: Sequence[object]) -> None:
+    for arg in args:
+        if not isinstance(arg, Value):
+            raise ArgumentTypeError(f"{name}: got {describe(arg)}, wanted a Tensor")
+
+
+def _snake_case(name: str) -> str:
+    """GetItem → get_item."""
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The executor: the one place where an operator meets arrays
+# --------------------------------------------------------------------------------------------------------------------
+
+Hook = Callable[[str, Op, Sequence["Value"], Callable[[], Any]], Any]
+_hooks: list[Hook] = []  # watchers of the executor (a profile, a search for NaN); each calls on, as it likes
+
+
+@contextlib.contextmanager
+def execution_hook(hook: Hook) -> Iterator[None]:
+    """Let hook(phase, op, inputs, call) run around every forward and backward pass of an operator in the block."""
+    _hooks.append(hook)
+    try:
+        yield
+    finally:
+        _hooks.remove(hook)
+
+
+def _hooked(phase: str, op: Op, inputs: Sequence[Value], call: Callable[[], Any]) -> Any:
+    for hook in _hooks:
+        call = (lambda hook, call: lambda: hook(phase, op, inputs, call))(hook, call)
+    return call()
+
+
+def _compute(op: Op, inputs: Sequence[Value]) -> Any:
+    """The value of op on inputs: by a whole operation from the registry if one fits, else by op.compute."""
+    arrays = [x.realize_cached_data() for x in inputs]
+    try:
+        twin = kernels.operation(type(op), arrays[0]) if arrays else None
+        if twin is not None and twin.forward is not None:
+            result = twin.forward(op, *arrays)
+            if result is not NotImplemented:
+                return result
+        return op.compute(*arrays)
+    except (NeedleError, NotImplementedError):
+        raise
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        raise _explained(op, arrays, error) from error
+
+
+def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
+    """The same error, saying which operator met which arrays."""
+    kind = {ValueError: ShapeError, TypeError: DTypeError, AttributeError: ArgumentTypeError}.get(
+        type(error), type(error)
+    )
+    return kind(f"{op.name}: {', '.join(map(describe, arrays))}: {error}")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Values
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class Value:
+    """A node of the graph."""
+
+    op: Op | None
+    inputs: Sequence[Value]
+    cached_data: Any
+    requires_grad: bool
+    num_outputs: int = 1
+    grad: Any = None
+    retains_grad: bool = False
+    changed_at: int = 0  # write_log time of the last `.data =`
+    rewired_at: int = 0  # write_log time of the last `x[...] =` that made this node another node
+
+    def _init(self, op: Op | None, inputs: Sequence[Value], cached_data: Any, requires_grad: bool) -> None:
+        global TENSOR_COUNTER
+        TENSOR_COUNTER += 1
+        self.op = op
+        self.inputs = inputs
+        self.cached_data = cached_data
+        self.requires_grad = requires_grad
+        self.made_at = write_log.clock
+
+    def __del__(self) -> None:
+        global TENSOR_COUNTER
+        TENSOR_COUNTER -= 1
+
+    def realize_cached_data(self) -> Any:
+        """The array behind this node, computed now if it has not been yet."""
+        if self.cached_data is None:
+            for node in find_topo_sort([self]):  # in order, so that a long lazy chain needs no deep recursion
+                if node.cached_data is None:
+                    node.cached_data = node._computed()
+        return self.cached_data
+
+    def _computed(self) -> Any:
+        if _hooks:
+            return _hooked("forward", self.op, self.inputs, lambda: _compute(self.op, self.inputs))
+        return _compute(self.op, self.inputs)
+
+    def is_leaf(self) -> bool:
+        """True if no operator made this value."""
+        return self.op is None
+
+    @classmethod
+    def make_const(cls, data: Any, *, requires_grad: bool = False) -> Any:
+        """A leaf that holds data itself, not a copy."""
+        value = cls.__new__(cls)
+        value._init(None, (), data, requires_grad)
+        return value
+
+    @classmethod
+    def make_from_op(cls, op: Op, inputs: Sequence[Value]) -> Any:
+        """The result of op on inputs: a node, or a constant if nothing that it depends on requires a gradient."""
+        requires_grad = False
+        for x in inputs:
+            if not isinstance(x, Value):
+                _check_tensors(op.name, inputs)
+            requires_grad = requires_grad or x.requires_grad
+        value = cls.__new__(cls)
+        value._init(op, inputs, None, requires_grad and _state.recording)
+        if not LAZY_MODE:
+            value.cached_data = value._computed()
+            if not value.requires_grad:
+                value.op, value.inputs = None, ()
+        return value
+
+
+class TensorTuple(Value):
+    """Several tensors that travel through the graph as one value."""
+
+    def __len__(self) -> int:
+        return len(self.realize_cached_data())
+
+    def __getitem__(self, index: int) -> Tensor:
+        return ops.tuple_get_item(self, index)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self)
+
+    def tuple(self) -> tuple[Tensor, ...]:
+        """The tensors, as a Python tuple."""
+        return tuple(self)
+
+    def __add__(self, other: TensorTuple) -> TensorTuple:
+        if not isinstance(other, TensorTuple) or len(self) != len(other):
+            raise ShapeError(f"add: TensorTuple of {len(self)} and {describe(other)}, wanted two of one length")
+        return ops.make_tuple(*(a + b for a, b in zip(self, other)))
+
+    def detach(self) -> TensorTuple:
+        """The same values, cut off from the graph."""
+        return TensorTuple.make_const(self.realize_cached_data())
+
+    def __repr__(self) -> str:
+        return f"needle.TensorTuple{self.tuple()}"
+
+
+class Tensor(Value):
+    """An array of numbers that remembers how it was computed."""
+
+    __array_ufunc__ = None  # a NumPy array on the left of an operator lets Tensor answer
+
+    def __init__(
+        self,
+        array: Any,
+        *,
+        device: Any = None,
+        dtype: Any = None,
+        requires_grad: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """A leaf from a Tensor, an array, numbers or nested lists of them.
+
+        A Tensor of the same device and dtype shares its storage; everything else is copied.  In nd mode the result is
+        float32 unless dtype says otherwise, and an integer that float32 cannot hold exactly is refused.
+        """
+        if kwargs:
+            raise ArgumentTypeError(
+                f"Tensor: no argument named {next(iter(kwargs))!r}; wanted device, dtype, requires_grad"
+            )
+        if isinstance(array, TensorTuple):
+            raise ArgumentTypeError("Tensor: got a TensorTuple; take its parts, or ndl.stack them")
+        if isinstance(array, Tensor):
+            array = array.realize_cached_data()
+            same = (device is None or as_device(device) == _device_of(array)) and (
+                dtype is None or array.dtype == dtype
+            )
+            data = array if same else _make_array(array, device or _device_of(array), dtype or array.dtype)
+        else:
+            data = _make_array(array, device, dtype)
+        self._init(None, (), data, requires_grad)
+
+    # ---- what it holds ---------------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Tensor:
+        """The same storage as a tensor outside the graph; assign a Tensor to replace the value."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor) or value.dtype != self.dtype:
+            raise DTypeError(f"data: got {describe(value)}, wanted a Tensor of dtype {self.dtype}")
+        if value.device != self.device:
+            raise DeviceError(f"data: got a Tensor on {value.device}, wanted one on {self.device}")
+        self.cached_data = value.realize_cached_data()
+        self.changed_at = write_log.tick()
+
+    def detach(self) -> Tensor:
+        """The same storage as a constant, cut off from the graph."""
+        return Tensor.make_const(self.realize_cached_data())
+
+    @property
+    def shape(self) -> Shape:
+        return self.realize_cached_data().shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.realize_cached_data().dtype
+
+    @property
+    def device(self) -> Any:
+        return _device_of(self.realize_cached_data())
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(self.realize_cached_data().size)
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return self.size
+
+    def numpy(self) -> np.ndarray:
+        """A copy of the value as a NumPy array."""
+        array = self.realize_cached_data()
+        return np.array(array) if BACKEND == "np" else array.numpy().copy() if _aliases(array) else array.numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.numpy(), dtype=dtype)
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(f"item: a tensor of shape {self.shape}, wanted one element")
+        return self.numpy().reshape(-1)[0].item()
+
+    def tolist(self) -> Any:
+        """The value as nested lists."""
+        return self.numpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        if str(self.dtype) != "bool":  # code tests tensors for "was one given?"; only comparisons have a truth
+            return True
+        if self.size != 1:
+            raise ShapeError(f"bool: the truth of a tensor of shape {self.shape} is not one value")
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentTypeError("len: a tensor of shape () has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"needle.Tensor({self.realize_cached_data()})"
+
+    def __str__(self) -> str:
+        return str(self.realize_cached_data())
+
+    # ---- where and as what -----------------------------------------------------------------------------------------
+
+    def to(self, target: Any) -> Tensor:
+        """This tensor on another device ("cpu", ndl.cuda(), …) or in another dtype ("float64", …)."""
+        if isinstance(target, str) and target.split(":")[0] not in ("cpu", "cuda", "cpu_numpy", "cuda_emu"):
+            return self.astype(target)
+        if isinstance(target, (np.dtype, type)):
+            return self.astype(target)
+        device = as_device(target)
+        return self if device == self.device else ops.ToDevice(device)(self)
+
+    def cpu(self) -> Tensor:
+        """This tensor on the CPU."""
+        return self.to("cpu")
+
+    def cuda(self) -> Tensor:
+        """This tensor on the GPU."""
+        return self.to("cuda")
+
+    def astype(self, dtype: Any) -> Tensor:
+        """This tensor in another element type; the gradient comes back in the old one."""
+        dtype = np.dtype(dtype).name
+        return self if str(self.dtype) == dtype else ops.Cast(dtype)(self)
+
+    def float(self) -> Tensor:
+        """This tensor as float32."""
+        return self.astype("float32")
+
+    def double(self) -> Tensor:
+        """This tensor as float64."""
+        return self.astype("float64")
+
+    # ---- differentiation -------------------------------------------------------------------------------------------
+
+    def backward(self, out_grad: Any = None, *, gradient: Any = None, retain_graph: bool | None = None) -> None:
+        """Leave in `.grad` of every leaf below how much this tensor moves with it.
+
+        out_grad (or gradient) weighs the entries of this tensor and has its shape; left out, all weigh 1.  `.grad` is
+        overwritten, never added to.  retain_graph is accepted and changes nothing: a graph lives as long as somebody
+        refers to its output, and can be walked again.
+        """
+        if not self.requires_grad:
+            raise GraphError("backward: this tensor depends on nothing that requires a gradient")
+        _backward(self, seed_for(self, out_grad if out_grad is not None else gradient))
+
+    def retain_grad(self) -> Tensor:
+        """Ask `backward` to keep `.grad` here too, although this is no leaf."""
+        self.retains_grad = True
+        return self
+
+    # ---- arithmetic ------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Tensor:
+        if isinstance(other, Tensor):
+            return ops.EWiseAdd()(self, other)
+        return self._with(other, lambda t: self + t, ops.AddScalar)
+
+    def __mul__(self, other: Any) -> Tensor:
+        if isinstance(other, Tensor):
+            return ops.EWiseMul()(self, other)
+        return self._with(other, lambda t: self * t, ops.MulScalar)
+
+    def __pow__(self, other: Any) -> Tensor:
+        if isinstance(other, Tensor):
+            return ops.EWisePow()(self, other)
+        return self._with(other, lambda t: self**t, ops.PowerScalar)
+
+    def __sub__(self, other: Any) -> Tensor:
+        if isinstance(other, Tensor):
+            return ops.EWiseAdd()(self, ops.Negate()(other))
+        return self._with(other, lambda t: self - t, lambda scalar: ops.AddScalar(-scalar))
+
+    def __truediv__(self, other: Any) -> Tensor:
+        if isinstance(other, Tensor):
+            return ops.EWiseDiv()(self, other)
+        return self._with(other, lambda t: self / t, ops.DivScalar)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        if isinstance(other, Tensor):
+            return ops.MatMul()(self, other)
+        return self._with(other, lambda t: self @ t)
+
+    def __neg__(self) -> Tensor:
+        return ops.Negate()(self)
+
+    def __abs__(self) -> Tensor:
+        return ops.Abs()(self)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._with(other, lambda t: t - self, lambda scalar: _Chain(ops.Negate(), ops.AddScalar(scalar)))
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._with(other, lambda t: t / self, ops.ScalarDiv)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return self._with(other, lambda t: t**self, ops.ScalarPower)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return self._with(other, lambda t: t @ self)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def _with(self, other: Any, as_tensor: Callable, as_scalar: Callable | None = None) -> Tensor:
+        """self and a number by as_scalar, self and an array by as_tensor; NotImplemented for what is neither."""
+        if as_scalar is not None and _is_scalar(other):
+            return as_scalar(other)(self)
+        if isinstance(other, (np.ndarray, NDArray, list, tuple)):
+            return as_tensor(Tensor(other, device=self.device, requires_grad=False))
+        return NotImplemented
+
+    # ---- comparisons: constants of dtype bool; == and != stay identity ----------------------------------------------
+
+    def __lt__(self, other: Any) -> Tensor:
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return ops.greater_equal(self, other)
+
+    # ---- shape and reduction ---------------------------------------------------------------------------------------
+
+    def matmul(self, other: Any) -> Tensor:
+        return self @ other
+
+    def sum(self, axes: Any = None) -> Tensor:
+        return ops.Summation(axes)(self)
+
+    def broadcast_to(self, shape: Shape) -> Tensor:
+        return ops.BroadcastTo(shape)(self)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        return ops.Reshape(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)(self)
+
+    def transpose(self, axes: Any = None) -> Tensor:
+        """Two axes swapped; the last two unless axes names others."""
+        return ops.Transpose(axes)(self)
+
+    @property
+    def T(self) -> Tensor:
+        """All axes in reverse order."""
+        return ops.Permute(tuple(reversed(range(self.ndim))))(self)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """A part, by NumPy's rules: an int drops its axis."""
+        return ops.GetItem(index)(self)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write into a part.
+
+        A leaf is written in place.  A tensor that an operator made becomes the result of one more operator, through
+        which gradients flow to the old value's other entries and to `value`.
+        """
+        ops.set_item(self, index, value)
+
+    # ---- the rest of the operators that need nothing but the tensor are methods, too: x.exp(), x.mean(1), … ---------
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(ops, "METHODS", {}).get(name)
+        if method is None:
+            raise AttributeError(f"Tensor has no attribute {name!r}")
+        return method.__get__(self)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *getattr(ops, "METHODS", ())]
+
+
+class _Chain:
+    """One operator after the other."""
+
+    def __init__(self, *steps: Op) -> None:
+        self.steps = steps
+
+    def __call__(self, value: Tensor) -> Tensor:
+        for step in self.steps:
+            value = step(value)
+        return value
+
+
+def _is_scalar(value: Any) -> bool:
+    """A number, or a NumPy array of one element: what the scalar operators take."""
+    return isinstance(value, (Number, np.generic)) or (isinstance(value, np.ndarray) and value.size == 1)
+
+
+def _device_of(array: Any) -> Any:
+    return array.device if BACKEND == "nd" else default_device()
+
+
+def _aliases(array: Any) -> bool:
+    """Does array.numpy() show the storage itself?  (On the NumPy-backed device it does.)"""
+    return array.device.name == "cpu_numpy"
+
+
+def _make_array(source: Any, device: Any, dtype: Any) -> Any:
+    """A new array of the backend, with the numbers of source."""
+    if isinstance(source, (list, tuple)):
+        source = [x.numpy() if isinstance(x, Tensor) else x for x in source]
+    if BACKEND == "np":
+        if not isinstance(source, np.ndarray) and hasattr(source, "numpy"):
+            source = source.numpy()
+        try:
+            array = np.array(source, dtype=dtype)
+        except (ValueError, TypeError) as error:
+            raise DTypeError(f"Tensor: {describe(source)}, dtype {dtype}: {error}") from error
+        if array.dtype.kind not in "biuf":
+            raise DTypeError(f"Tensor: {describe(source)} has dtype {array.dtype}, wanted numbers")
+        return array
+    return array_api.array(source, dtype=dtype, device=None if device is None else as_device(device))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Differentiation
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def find_topo_sort(node_list: Sequence[Value]) -> list[Value]:
+    """The nodes below node_list in topological order: every node after its inputs, each once.
+
+    Post-order depth-first search, inputs from left to right.
+    """
+    visited: set[Value] = set()
+    topo_order: list[Value] = []
+    for node in node_list:
+        topo_sort_dfs(node, visited, topo_order)
+    return topo_order
+
+
+def topo_sort_dfs(node: Value, visited: set[Value], topo_order: list[Value]) -> None:
+    """Append what lies below node, and then node, to topo_order; a stack of our own, so that no graph is too deep."""
+    if node in visited:
+        return
+    visited.add(node)
+    stack = [(node, iter(node.inputs))]
+    while stack:
+        current, inputs = stack[-1]
+        for child in inputs:
+            if child not in visited:
+                visited.add(child)
+                stack.append((child, iter(child.inputs)))
+                break
+        else:
+            topo_order.append(current)
+            stack.pop()
+
+
+def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> None:
+    """Set `.grad` of every node below output_tensor: the reverse walk of automatic differentiation.
+
+    A node's gradient is the sum of what its consumers pay into it; it is complete when all of them have been visited,
+    which the reverse topological order guarantees.
+    """
+    contributions: dict[Value, list[Value]] = {output_tensor: [out_grad]}
+    for node in reversed(find_topo_sort([output_tensor])):
+        if node not in contributions:
+            continue  # nothing that requires a gradient leads here
+        node.grad = sum_node_list(contributions.pop(node))
+        if node.is_leaf():
+            continue
+        for child, grad in zip(node.inputs, node.op.gradient_as_tuple(node.grad, node)):
+            if child.requires_grad:
+                contributions.setdefault(child, []).append(grad)
+
+
+def sum_node_list(node_list: Sequence[Value]) -> Value:
+    """The sum, from the left; one node alone is passed on as it is, so that no needless node comes about."""
+    total = node_list[0]
+    for node in node_list[1:]:
+        total = total + node
+    return total
+
+
+def seed_for(output: Tensor, out_grad: Any) -> Tensor:
+    """out_grad as a tensor that fits output: ones where none is given."""
+    if out_grad is None:
+        return Tensor.make_const(array_api.ones_like(output.realize_cached_data()))
+    if not isinstance(out_grad, Value):
+        out_grad = Tensor(out_grad, device=output.device, dtype=output.dtype, requires_grad=False)
+    if isinstance(output, Tensor) and out_grad.shape != output.shape:
+        if out_grad.size != output.size or output.size != 1:
+            raise ShapeError(f"backward: out_grad of shape {out_grad.shape}, wanted {output.shape}")
+        out_grad = out_grad.reshape(output.shape)
+    return out_grad
+
+
+def _backward(output: Tensor, seed: Tensor) -> None:
+    """The walk without recording; afterwards leaves hold a Gradient, other nodes nothing."""
+    nodes = find_topo_sort([output])
+    try:
+        with recording(False):
+            compute_gradient_of_variables(output, seed)
+        recipe = Recipe(output, seed)
+        for node in nodes:
+            keeps = node.requires_grad and (node.is_leaf() or node.retains_grad) and node.grad is not None
+            node.grad = Gradient(node, recipe) if keeps else None
+    finally:
+        _close_recipes()
+
+
+def gradients_below(output: Tensor, seed: Tensor) -> dict[Value, Value]:
+    """{node: its gradient} for every node below output that requires one; each node's `.grad` stays as it was."""
+    nodes = find_topo_sort([output])
+    before = [node.grad for node in nodes]
+    try:
+        for node in nodes:
+            node.grad = None
+        compute_gradient_of_variables(output, seed)
+        return {node: node.grad for node in nodes if node.requires_grad and node.grad is not None}
+    finally:
+        for node, grad in zip(nodes, before):
+            node.grad = grad
+
+
+class Recipe:
+    """How one backward call can be run again, recording: from its output, which it does not keep alive."""
+
+    def __init__(self, output: Tensor, seed: Tensor) -> None:
+        chained = isinstance(output, Gradient)  # then keep how the output came about: itself it may die
+        self.output = None if chained else weakref.ref(output)
+        self.inner = (output.recipe, output.owner) if chained else None
+        self.seed = seed
+        self.grads: dict[Value, Value] | None = None
+
+    def differentiable(self) -> dict[Value, Value]:
+        """{leaf: its gradient as a recorded graph}; one walk for all leaves of the call."""
+        if self.grads is None:
+            output = self.inner[0].differentiable()[self.inner[1]()] if self.inner else self.output()
+            if output is None:
+                raise GraphError(
+                    "backward: the graph behind this gradient is gone; keep its output, or use needle.grad"
+                )
+            with recording(True):
+                self.grads = gradients_below(output, self.seed)
+            _open_recipes.append(self)
+        return self.grads
+
+
+_open_recipes: list[Recipe] = []  # whose graphs are held for the walk that asked for them
+
+
+def _close_recipes() -> None:
+    """Let the graphs go, or gradient → graph → leaf → gradient would be a cycle."""
+    while _open_recipes:
+        _open_recipes.pop().grads = None
+
+
+class Gradient(Tensor):
+    """What `backward` leaves on a leaf: a value, and the recipe of its graph, followed only if it is differentiated."""
+
+    def __init__(self, owner: Tensor, recipe: Recipe) -> None:
+        self.owner, self.recipe = weakref.ref(owner), recipe
+        self._init(None, (), owner.grad.realize_cached_data(), requires_grad=True)
+
+    @property
+    def op(self) -> Op:
+        """A step of its own, since the gradient may itself be a leaf: that of x + 1 is the seed."""
+        return ops.Identity()
+
+    @op.setter
+    def op(self, value: None) -> None: ...
+
+    @property
+    def inputs(self) -> Sequence[Value]:
+        return (self.recipe.differentiable()[self.owner()],)
+
+    @inputs.setter
+    def inputs(self, value: Sequence[Value]) -> None: ...
+
+    def is_leaf(self) -> bool:
+        return False
+
+
+def _check_unchanged(node: Value) -> None:
+    """Raise if a value that node's gradient may read was changed after node was made."""
+    for x in node.inputs:
+        changed = x.changed_at > node.made_at or (node.op.reads_inputs and _written(x) > node.made_at)
+        if x.rewired_at > node.made_at or (node.op.reads_inputs and changed):
+            raise GraphError(f"backward: an input of {node.op.name} was changed in place after it was used")
+    if node.op.reads_output and max(node.changed_at, _written(node)) > node.made_at:
+        raise GraphError(f"backward: the result of {node.op.name} was changed in place after it was made")
+
+
+def _written(value: Value) -> int:
+    data = value.cached_data
+    return max(map(write_log.last_write, data)) if isinstance(data, tuple) else write_log.last_write(data)

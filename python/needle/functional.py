@@ -1,0 +1,136 @@
+"""Function transforms: from a function of tensors to its gradient, products with its Jacobian, its Hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .autograd import Tensor, enable_grad, gradients_below, seed_for
+from .backend_selection import array_api
+from .errors import ArgumentError, ArgumentTypeError, ShapeError, describe
+from .init import zeros_like
+from .ops import Identity, reshape, stack, summation
+
+Function = Callable[..., Tensor]
+
+
+def _variable(x: Any) -> Tensor:
+    """x as a node to differentiate by: still tied to its own graph if it has one, so that transforms nest."""
+    if not isinstance(x, Tensor):
+        x = Tensor(x)
+    return Identity()(x) if x.requires_grad else Tensor.make_const(x.realize_cached_data(), requires_grad=True)
+
+
+def _call(name: str, f: Function, args: Sequence[Any]) -> Tensor:
+    out = f(*args)
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(f"{name}: the function returned {describe(out)}, wanted a Tensor")
+    return out
+
+
+def _gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Any = None) -> tuple[Tensor, ...]:
+    """The gradient of output by each input, as a graph; zeros where output does not depend on it."""
+    grads = gradients_below(output, seed_for(output, out_grad)) if output.requires_grad else {}
+    return tuple(grads[x] if x in grads else zeros_like(x) for x in inputs)
+
+
+def value_and_grad(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., tuple[Tensor, Any]]:
+    """From f, whose result is one number, to a function that returns (f(...), its gradient by argument argnums).
+
+    Several argnums give a tuple of gradients.  Gradients can be differentiated again: `grad(grad(f))` works.
+    """
+    several = not isinstance(argnums, int)
+    chosen = tuple(argnums) if several else (argnums,)
+
+    @enable_grad()
+    def wrapped(*args: Any) -> tuple[Tensor, Any]:
+        if chosen and max(chosen) >= len(args):
+            raise ArgumentError(f"grad: argnums {argnums} of a call with {len(args)} arguments")
+        args = tuple(_variable(a) if i in chosen else a for i, a in enumerate(args))
+        value = _call("grad", f, args)
+        if value.size != 1:
+            raise ShapeError(f"grad: the function returned shape {value.shape}, wanted one number; sum it, or use vjp")
+        grads = _gradients(value, [args[i] for i in chosen])
+        return value, grads if several else grads[0]
+
+    return wrapped
+
+
+def grad(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """From f, whose result is one number, to the function that returns its gradient by argument argnums."""
+    both = value_and_grad(f, argnums)
+    return lambda *args: both(*args)[1]
+
+
+def vjp(f: Function, *primals: Any) -> tuple[Tensor, Callable[[Any], tuple[Tensor, ...]]]:
+    """f(*primals), and the function v ↦ vᵀJ that pulls a gradient of the result back to each primal."""
+    with enable_grad():
+        inputs = [_variable(p) for p in primals]
+        out = _call("vjp", f, inputs)
+
+    def pull_back(v: Any) -> tuple[Tensor, ...]:
+        with enable_grad():
+            return _gradients(out, inputs, v)
+
+    return out, pull_back
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """f(*primals), and J·tangents: how f moves when the primals move along the tangents.
+
+    The pull-back v ↦ vᵀJ is linear in v; differentiating ⟨vᵀJ, t⟩ by v transposes it and gives J·t, so that no
+    operator needs a rule of its own for the forward direction.
+    """
+    if len(primals) != len(tangents):
+        raise ArgumentError(f"jvp: {len(primals)} primals and {len(tangents)} tangents")
+    with enable_grad():
+        inputs = [_variable(p) for p in primals]
+        out = _call("jvp", f, inputs)
+        v = Tensor.make_const(array_api.ones_like(out.realize_cached_data()), requires_grad=True)
+        pulled = [(g, t) for g, t in zip(_gradients(out, inputs, v), tangents) if g.requires_grad]
+        if not pulled:
+            return out, zeros_like(out)
+        return out, _gradients(_inner_products(pulled), [v])[0]
+
+
+def hvp(f: Function, primals: Sequence[Any], vectors: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The Hessian of f times vectors, by each primal, without ever building the Hessian.  (Pearlmutter 1994)"""
+    with enable_grad():
+        inputs = [_variable(p) for p in primals]
+        pulled = [(g, v) for g, v in zip(_gradients(_call("hvp", f, inputs), inputs), vectors) if g.requires_grad]
+        if not pulled:
+            return tuple(map(zeros_like, inputs))
+        return _gradients(_inner_products(pulled), inputs)
+
+
+def hessian(f: Function, argnum: int = 0) -> Callable[..., Tensor]:
+    """From f, whose result is one number, to the function that returns its matrix of second derivatives.
+
+    The result has shape (*x.shape, *x.shape).  One product per entry of x: meant for small problems.
+    """
+
+    def wrapped(*args: Any) -> Tensor:
+        x = args[argnum] if isinstance(args[argnum], Tensor) else Tensor(args[argnum])
+
+        def of_x(x: Tensor) -> Tensor:
+            return f(*args[:argnum], x, *args[argnum + 1 :])
+
+        basis = np.eye(x.size, dtype=str(x.dtype)).reshape(x.size, *x.shape)
+        rows = [hvp(of_x, [x], [Tensor(e, device=x.device, dtype=x.dtype, requires_grad=False)])[0] for e in basis]
+        return reshape(stack(rows, 0), (*x.shape, *x.shape))
+
+    return wrapped
+
+
+def _inner_products(pairs: Sequence[tuple[Tensor, Any]]) -> Tensor:
+    """Σ ⟨a, b⟩ over the pairs."""
+    total = None
+    for a, b in pairs:
+        b = b if isinstance(b, Tensor) else Tensor(b, device=a.device, dtype=a.dtype, requires_grad=False)
+        if a.shape != b.shape:
+            raise ShapeError(f"jvp/hvp: a tangent of shape {b.shape}, wanted {a.shape}")
+        term = summation(a * b)
+        total = term if total is None else total + term
+    return total

@@ -1,0 +1,101 @@
+"""Tensors from nothing: constants and random numbers.
+
+Random numbers come from NumPy's global generator (`np.random.seed`), the same stream on every device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd import Tensor
+from ..backend_selection import array_api, as_device, cpu
+from ..errors import ArgumentError
+
+
+def _device(device: Any) -> Any:
+    return cpu() if device is None else as_device(device)
+
+
+def _shape(shape: tuple) -> tuple[int, ...]:
+    """Extents given one by one or as one tuple."""
+    return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+
+
+def _tensor(array: Any, device: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+def rand(
+    *shape: int,
+    low: float = 0.0,
+    high: float = 1.0,
+    device: Any = None,
+    dtype: str = "float32",
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform numbers between low and high."""
+    device = _device(device)
+    array = device.rand(*_shape(shape)) * (high - low) + low
+    return _tensor(array, device, dtype, requires_grad)
+
+
+def randn(
+    *shape: int,
+    mean: float = 0.0,
+    std: float = 1.0,
+    device: Any = None,
+    dtype: str = "float32",
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal numbers with the given mean and standard deviation."""
+    device = _device(device)
+    array = device.randn(*_shape(shape)) * std + mean
+    return _tensor(array, device, dtype, requires_grad)
+
+
+def constant(
+    *shape: int, c: float = 1.0, device: Any = None, dtype: str = "float32", requires_grad: bool = False
+) -> Tensor:
+    """The number c everywhere."""
+    device = _device(device)
+    return _tensor(device.full(_shape(shape), c, dtype=dtype), device, dtype, requires_grad)
+
+
+def ones(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+    """Ones."""
+    return constant(*shape, c=1.0, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+def zeros(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+    """Zeros."""
+    return constant(*shape, c=0.0, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+def randb(*shape: int, p: float = 0.5, device: Any = None, dtype: str = "bool", requires_grad: bool = False) -> Tensor:
+    """True with probability p: where a uniform number is at most p."""
+    device = _device(device)
+    return _tensor(device.rand(*_shape(shape)) <= p, device, dtype, requires_grad)
+
+
+def one_hot(n: int, i: Tensor, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+    """A row of n numbers for every index: 1 at the index, else 0.  (B,) → (B, n)."""
+    device = i.device if device is None and isinstance(i, Tensor) else _device(device)
+    indices = (i.numpy() if isinstance(i, Tensor) else i).astype("int32")
+    if indices.size and not (0 <= indices.min() and indices.max() < n):
+        raise ArgumentError(f"one_hot: indices from {indices.min()} to {indices.max()}, wanted 0 to {n - 1}")
+    return _tensor(device.one_hot(n, indices, dtype=dtype), device, dtype, requires_grad)
+
+
+def zeros_like(array: Tensor, *, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape, dtype and (by default) on the device of array."""
+    return _like(zeros, array, device, requires_grad)
+
+
+def ones_like(array: Tensor, *, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape, dtype and (by default) on the device of array."""
+    return _like(ones, array, device, requires_grad)
+
+
+def _like(make: Any, array: Tensor, device: Any, requires_grad: bool) -> Tensor:
+    device = array.device if device is None else device
+    return make(*array.shape, device=device, dtype=array.dtype, requires_grad=requires_grad)
