@@ -83,6 +83,11 @@ def enable_grad() -> recording:
 # --------------------------------------------------------------------------------------------------------------------
 
 
+def _snake_case(name: str) -> str:
+    """GetItem → get_item."""
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
 class Op:
     """One operator: `compute` on arrays, `gradient` on graph values."""
 
@@ -114,7 +119,10 @@ class Op:
             grads = _hooked("backward", self, node.inputs, lambda: self._gradient(out_grad, node))
         else:
             grads = self._gradient(out_grad, node)
-        return tuple(grads) if isinstance(grads, (tuple, list)) else (grads,)
+        grads = tuple(grads) if isinstance(grads, (tuple, list)) else (grads,)
+        if len(grads) != len(node.inputs):
+            raise GraphError(f"{self.name}: gradient returned {len(grads)} values for {len(node.inputs)} inputs")
+        return grads
 
     def _gradient(self, out_grad: Value, node: Value) -> Any:
         if not _state.recording:
@@ -172,11 +180,6 @@ def _check_tensors(name: str, args: Sequence[object]) -> None:
     for arg in args:
         if not isinstance(arg, Value):
             raise ArgumentTypeError(f"{name}: got {describe(arg)}, wanted a Tensor")
-
-
-def _snake_case(name: str) -> str:
-    """GetItem → get_item."""
-    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
 # --------------------------------------------------------------------------------------------------------------------
