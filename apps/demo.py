@@ -160,7 +160,7 @@ def draw_curves(figure, history: list[Epoch]) -> None:
 
 def draw_predictions(figure, images: np.ndarray, labels: np.ndarray, probabilities: np.ndarray) -> None:
     figure.suptitle("what it reads, and how sure it is (mistakes first)", fontsize=11)
-    for axes, image, label, chances in zip(figure.subplots(4, 7).flat, images, labels, probabilities):
+    for axes, image, label, chances in zip(figure.subplots(4, 7).flat, images, labels, probabilities, strict=False):
         guess = chances.argmax()
         right = guess == label
         axes.imshow(image, cmap="gray_r", interpolation="nearest")
