@@ -1,0 +1,59 @@
+// Flat storage of one dtype: what all kernels take and fill.
+#ifndef NEEDLE_KERNELS_BUFFER_H_
+#define NEEDLE_KERNELS_BUFFER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dtype.h"
+
+namespace needle {
+
+class Buffer {
+ public:
+  Buffer(int64_t size, DType dtype);                // owns its memory, 64-byte aligned and not initialised
+  Buffer(void* memory, int64_t size, DType dtype);  // borrows it: the caller keeps it alive
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  // zeroed, so that an object whose constructor never ran (which Python can make) is an empty buffer
+  static void* operator new(size_t bytes);
+  static void operator delete(void* memory);
+
+  int64_t size() const { return size_; }
+  int64_t bytes() const { return size_ * ItemSize(dtype_); }
+  DType dtype() const { return dtype_; }
+  void* data() { return data_; }
+  const void* data() const { return data_; }
+
+  template <typename T>
+  T* as() {
+    return static_cast<T*>(data_);
+  }
+  template <typename T>
+  const T* as() const {
+    return static_cast<const T*>(data_);
+  }
+
+  bool Overlaps(const Buffer& other) const;
+
+ private:
+  void* data_;
+  int64_t size_;
+  DType dtype_;
+  bool owns_;
+};
+
+/// Bytes that live buffers own.
+int64_t AllocatedBytes();
+
+// ---- what kernels ask of their arguments --------------------------------------------------------------------------
+
+void CheckDType(const char* who, const char* what, const Buffer& buffer, DType wanted);
+void CheckBuffer(const char* who, const char* what, const Buffer& buffer, int64_t size, DType dtype);
+void CheckApart(const char* who, const Buffer& input, const Buffer& out);
+
+}  // namespace needle
+
+#endif  // NEEDLE_KERNELS_BUFFER_H_

@@ -1,0 +1,186 @@
+#include "elementwise.h"
+
+#include <cmath>
+
+#include "arithmetic.h"
+#include "parallel.h"
+
+namespace needle {
+namespace {
+
+constexpr int64_t kGrain = 1 << 15;  // fewer elements are done before a second thread has woken up
+
+/// out[i] = formula(i) for i in [0, size).
+template <typename T, typename Formula>
+void Map(int64_t size, T* out, const Formula& formula) {
+  ParallelFor(size, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) out[i] = formula(i);
+  });
+}
+
+// ---- the formulas -------------------------------------------------------------------------------------------------
+
+// each a struct with the formula, for the types that it is defined for
+#define NEEDLE_UNARY(name, Types, formula)                  \
+  struct name {                                             \
+    using types = Types;                                    \
+    static constexpr const char* kEwise = "ewise_" #name;   \
+    template <typename T>                                   \
+    static T Apply(T a) {                                   \
+      return formula;                                       \
+    }                                                       \
+  };
+#define NEEDLE_BINARY(name, Types, Result, formula)         \
+  struct name {                                             \
+    using types = Types;                                    \
+    static constexpr const char* kEwise = "ewise_" #name;   \
+    static constexpr const char* kScalar = "scalar_" #name; \
+    template <typename T>                                   \
+    static Result Apply(T a, T b) {                         \
+      return formula;                                       \
+    }                                                       \
+  };
+
+// clang-format off
+namespace op {
+//            name     types       result  formula in a and b
+NEEDLE_BINARY(add,     AnyType,    T,      Add(a, b))
+NEEDLE_BINARY(mul,     AnyType,    T,      Multiply(a, b))
+NEEDLE_BINARY(div,     FloatType,  T,      a / b)
+NEEDLE_BINARY(power,   AnyType,    T,      Power(a, b))
+NEEDLE_BINARY(maximum, AnyType,    T,      Maximum(a, b))
+NEEDLE_BINARY(minimum, AnyType,    T,      Minimum(a, b))
+NEEDLE_BINARY(eq,      AnyType,    float,  a == b)
+NEEDLE_BINARY(ne,      AnyType,    float,  a != b)
+NEEDLE_BINARY(ge,      AnyType,    float,  a >= b)
+NEEDLE_BINARY(gt,      AnyType,    float,  a > b)
+NEEDLE_BINARY(le,      AnyType,    float,  a <= b)
+NEEDLE_BINARY(lt,      AnyType,    float,  a < b)
+
+//            name     types       formula in a
+NEEDLE_UNARY(log,      FloatType,  std::log(a))
+NEEDLE_UNARY(exp,      FloatType,  std::exp(a))
+NEEDLE_UNARY(tanh,     FloatType,  std::tanh(a))
+NEEDLE_UNARY(sqrt,     FloatType,  std::sqrt(a))
+NEEDLE_UNARY(sin,      FloatType,  std::sin(a))
+NEEDLE_UNARY(cos,      FloatType,  std::cos(a))
+NEEDLE_UNARY(abs,      NumberType, Absolute(a))
+NEEDLE_UNARY(sign,     NumberType, Sign(a))
+}  // namespace op
+// clang-format on
+
+// ---- the kernels --------------------------------------------------------------------------------------------------
+
+template <typename Op, typename T>
+using ResultOf = decltype(Op::template Apply<T>(T(), T()));
+
+/// The dtype of a formula's result: the operands' own, but float32 for a comparison.
+template <typename Op, typename T>
+DType ResultDType(DType operands) {
+  return std::is_same_v<ResultOf<Op, T>, T> ? operands : DType::kFloat32;
+}
+
+template <typename Op, typename T>
+void RefuseNegativePower(const char* who, const T* exponents, int64_t size) {
+  if constexpr (std::is_same_v<Op, op::power> && kIsInteger<T>) {
+    for (int64_t i = 0; i < size; i++) {
+      if (exponents[i] < T(0)) Refuse(who, "integers to negative integer powers are not allowed");
+    }
+  }
+}
+
+template <typename Op>
+void Unary(const Buffer& a, Buffer& out) {
+  VisitOnly<typename Op::types>(Op::kEwise, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    CheckBuffer(Op::kEwise, "out", out, a.size(), a.dtype());
+    Map(a.size(), out.as<T>(), [in = a.as<T>()](int64_t i) { return Op::Apply(in[i]); });
+  });
+}
+
+template <typename Op>
+void Binary(const Buffer& a, const Buffer& b, Buffer& out) {
+  VisitOnly<typename Op::types>(Op::kEwise, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    CheckBuffer(Op::kEwise, "b", b, a.size(), a.dtype());
+    CheckBuffer(Op::kEwise, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
+    RefuseNegativePower<Op>(Op::kEwise, b.as<T>(), b.size());
+    Map(a.size(), out.as<ResultOf<Op, T>>(),
+        [left = a.as<T>(), right = b.as<T>()](int64_t i) { return Op::Apply(left[i], right[i]); });
+  });
+}
+
+template <typename Op>
+void WithScalar(const Buffer& a, const Scalar& val, Buffer& out) {
+  VisitOnly<typename Op::types>(Op::kScalar, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    CheckBuffer(Op::kScalar, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
+    const T right = val.as<T>(Op::kScalar);
+    RefuseNegativePower<Op>(Op::kScalar, &right, 1);
+    Map(a.size(), out.as<ResultOf<Op, T>>(), [left = a.as<T>(), right](int64_t i) { return Op::Apply(left[i], right); });
+  });
+}
+
+template <typename... Ops>
+std::vector<Row<UnaryKernel>> UnaryRowsOf() {
+  return {{Ops::kEwise, &Unary<Ops>}...};
+}
+
+template <typename... Ops>
+std::vector<Row<BinaryKernel>> BinaryRowsOf() {
+  return {{Ops::kEwise, &Binary<Ops>}...};
+}
+
+template <typename... Ops>
+std::vector<Row<ScalarKernel>> ScalarRowsOf() {
+  return {{Ops::kScalar, &WithScalar<Ops>}...};
+}
+
+#define NEEDLE_BINARY_OPS \
+  op::add, op::mul, op::div, op::power, op::maximum, op::minimum, op::eq, op::ne, op::ge, op::gt, op::le, op::lt
+
+}  // namespace
+
+std::vector<Row<UnaryKernel>> UnaryRows() {
+  return UnaryRowsOf<op::log, op::exp, op::tanh, op::sqrt, op::sin, op::cos, op::abs, op::sign>();
+}
+
+std::vector<Row<BinaryKernel>> BinaryRows() {
+  return BinaryRowsOf<NEEDLE_BINARY_OPS>();
+}
+
+std::vector<Row<ScalarKernel>> ScalarRows() {
+  return ScalarRowsOf<NEEDLE_BINARY_OPS>();
+}
+
+void Fill(Buffer& out, const Scalar& val) {
+  Visit(out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    Map(out.size(), out.as<T>(), [value = val.as<T>("fill")](int64_t) { return value; });
+  });
+}
+
+void Cast(const Buffer& a, Buffer& out) {
+  CheckSize("cast", "out", out.size(), a.size());
+  Visit(a.dtype(), [&](auto from) {
+    Visit(out.dtype(), [&](auto to) {
+      using From = typename decltype(from)::type;
+      using To = typename decltype(to)::type;
+      Map(a.size(), out.as<To>(), [in = a.as<From>()](int64_t i) { return Convert<To>(in[i]); });
+    });
+  });
+}
+
+void Where(const Buffer& cond, const Buffer& a, const Buffer& b, Buffer& out) {
+  CheckBuffer("where", "cond", cond, a.size(), DType::kBool);
+  CheckBuffer("where", "b", b, a.size(), a.dtype());
+  CheckBuffer("where", "out", out, a.size(), a.dtype());
+  Visit(a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    Map(a.size(), out.as<T>(), [cond = cond.as<Bool>(), yes = a.as<T>(), no = b.as<T>()](int64_t i) {
+      return cond[i] ? yes[i] : no[i];
+    });
+  });
+}
+
+}  // namespace needle

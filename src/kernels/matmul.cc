@@ -1,0 +1,63 @@
+#include "matmul.h"
+
+#include <algorithm>
+
+#include "../checks.h"
+#include "arithmetic.h"
+#include "parallel.h"
+
+namespace needle {
+namespace {
+
+constexpr int64_t kGrain = 1 << 16;  // multiplications
+
+/// Rows [begin, end) of a product.
+template <typename T>
+void PlainRows(const T* a, const T* b, T* out, int64_t n, int64_t p, int64_t begin, int64_t end) {
+  std::fill(out + begin * p, out + end * p, T(0));
+  for (int64_t i = begin; i < end; i++) {
+    for (int64_t k = 0; k < n; k++) {
+      for (int64_t j = 0; j < p; j++) out[i * p + j] = Add(out[i * p + j], Multiply(a[i * n + k], b[k * p + j]));
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void PlainMatmul(const T* a, const T* b, T* out, int64_t m, int64_t n, int64_t p) {
+  ParallelFor(m, 1 + kGrain / std::max<int64_t>(1, n * p), [&](int64_t begin, int64_t end) {  //
+    PlainRows(a, b, out, n, p, begin, end);
+  });
+}
+
+void MatmulBatched(const Buffer& a, const Buffer& b, Buffer& out, int64_t batch, int64_t m, int64_t n, int64_t p,
+                   int64_t a_stride, int64_t b_stride) {
+  const char* who = "matmul_batched";
+  const int64_t a_step = CheckedStrides(who, {batch, m, n}, {a_stride, n, 1}, 0, a.size())[0];
+  const int64_t b_step = CheckedStrides(who, {batch, n, p}, {b_stride, p, 1}, 0, b.size())[0];
+  CheckDType(who, "b", b, a.dtype());
+  CheckBuffer(who, "out", out, CheckedSize(who, {batch, m, p}), a.dtype());
+  CheckApart(who, a, out);
+  CheckApart(who, b, out);
+  if (out.size() == 0) return;
+  Visit(a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    for (int64_t i = 0; i < batch; i++) {
+      PlainMatmul(a.as<T>() + i * a_step, b.as<T>() + i * b_step, out.as<T>() + i * m * p, m, n, p);
+    }
+  });
+}
+
+void Matmul(const Buffer& a, const Buffer& b, Buffer& out, int64_t m, int64_t n, int64_t p) {
+  CheckSize("matmul", "a", a.size(), CheckedSize("matmul", {m, n}));
+  CheckBuffer("matmul", "b", b, CheckedSize("matmul", {n, p}), a.dtype());
+  CheckBuffer("matmul", "out", out, CheckedSize("matmul", {m, p}), a.dtype());
+  MatmulBatched(a, b, out, 1, m, n, p, 0, 0);
+}
+
+#define NEEDLE_INSTANTIATE(number, T, name) \
+  template void PlainMatmul<T>(const T*, const T*, T*, int64_t, int64_t, int64_t);
+NEEDLE_DTYPES(NEEDLE_INSTANTIATE)
+
+}  // namespace needle

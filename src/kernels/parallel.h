@@ -1,0 +1,40 @@
+// Loops over several threads: OpenMP where it was found, one thread elsewhere.
+#ifndef NEEDLE_KERNELS_PARALLEL_H_
+#define NEEDLE_KERNELS_PARALLEL_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace needle {
+
+/// At most so many threads work on one kernel: NEEDLE_NUM_THREADS, else what OpenMP would take.
+int NumThreads();
+void SetNumThreads(int64_t threads);
+
+/// Call body(begin, end) on pieces that make up [0, count), each of `grain` items or more, on several threads where that
+/// leaves more than one piece.  body must not throw.
+template <typename Body>
+void ParallelFor(int64_t count, int64_t grain, const Body& body) {
+  const int threads = static_cast<int>(std::min<int64_t>(NumThreads(), count / std::max<int64_t>(grain, 1)));
+#ifdef _OPENMP
+  if (threads > 1) {
+#pragma omp parallel num_threads(threads)
+    {
+      const int64_t piece = omp_get_thread_num(), pieces = omp_get_num_threads();
+      const int64_t length = count / pieces, longer = count % pieces;  // the first `longer` pieces have one item more
+      const int64_t begin = piece * length + std::min(piece, longer);
+      body(begin, begin + length + (piece < longer));
+    }
+    return;
+  }
+#endif
+  if (count > 0 && threads <= 1) body(int64_t{0}, count);
+}
+
+}  // namespace needle
+
+#endif  // NEEDLE_KERNELS_PARALLEL_H_

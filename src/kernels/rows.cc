@@ -1,0 +1,97 @@
+#include "rows.h"
+
+#include <cmath>
+#include <limits>
+
+#include "../checks.h"
+#include "arithmetic.h"
+#include "fold.h"
+#include "parallel.h"
+
+namespace needle {
+namespace {
+
+constexpr int64_t kGrain = 1 << 12;  // elements; an exponential is worth many additions
+
+int64_t CheckedRows(const char* who, const Buffer& a, int64_t cols) {
+  if (cols < 1) Refuse(who, "rows of " + std::to_string(cols) + " columns, wanted 1 or more");
+  if (a.size() % cols) Refuse(who, std::to_string(a.size()) + " elements are no rows of " + std::to_string(cols));
+  return a.size() / cols;
+}
+
+/// Call body(row) for all rows, on several threads.
+template <typename Body>
+void ForEachRow(int64_t rows, int64_t cols, const Body& body) {
+  ParallelFor(rows, 1 + kGrain / cols, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) body(row);
+  });
+}
+
+template <typename T>
+T LogsumexpRow(const T* row, int64_t cols) {
+  const T largest = FoldRun(row, cols, -std::numeric_limits<T>::infinity(), Maximum<T>);
+  if (!std::isfinite(largest)) return largest;  // all -inf, or one +inf or NaN, which then is the answer
+  double sum = 0;
+  for (int64_t j = 0; j < cols; j++) sum += std::exp(row[j] - largest);
+  return largest + static_cast<T>(std::log(sum));
+}
+
+}  // namespace
+
+void Logsumexp(const Buffer& a, Buffer& out, int64_t cols) {
+  const char* who = "logsumexp";
+  CheckBuffer(who, "out", out, CheckedRows(who, a, cols), a.dtype());
+  CheckApart(who, a, out);
+  VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(out.size(), cols, [&](int64_t row) { out.as<T>()[row] = LogsumexpRow(a.as<T>() + row * cols, cols); });
+  });
+}
+
+void LogsumexpBackward(const Buffer& a, const Buffer& lse, const Buffer& out_grad, Buffer& out, int64_t cols) {
+  const char* who = "logsumexp_backward";
+  const int64_t rows = CheckedRows(who, a, cols);
+  CheckBuffer(who, "lse", lse, rows, a.dtype());
+  CheckBuffer(who, "out_grad", out_grad, rows, a.dtype());
+  CheckBuffer(who, "out", out, a.size(), a.dtype());
+  VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(rows, cols, [&](int64_t row) {
+      const T* in = a.as<T>() + row * cols;
+      const T grad = out_grad.as<T>()[row], value = lse.as<T>()[row];
+      const T shift = value == -std::numeric_limits<T>::infinity() ? T(0) : value;  // a row of -inf has gradient 0
+      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = grad * std::exp(in[j] - shift);
+    });
+  });
+}
+
+void Logsoftmax(const Buffer& a, Buffer& out, int64_t cols) {
+  const char* who = "logsoftmax";
+  const int64_t rows = CheckedRows(who, a, cols);
+  CheckBuffer(who, "out", out, a.size(), a.dtype());
+  VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(rows, cols, [&](int64_t row) {
+      const T* in = a.as<T>() + row * cols;
+      const T shift = LogsumexpRow(in, cols);
+      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = in[j] - shift;
+    });
+  });
+}
+
+void LogsoftmaxBackward(const Buffer& y, const Buffer& out_grad, Buffer& out, int64_t cols) {
+  const char* who = "logsoftmax_backward";
+  const int64_t rows = CheckedRows(who, y, cols);
+  CheckBuffer(who, "out_grad", out_grad, y.size(), y.dtype());
+  CheckBuffer(who, "out", out, y.size(), y.dtype());
+  VisitOnly<FloatType>(who, y.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(rows, cols, [&](int64_t row) {
+      const T *value = y.as<T>() + row * cols, *grad = out_grad.as<T>() + row * cols;
+      const T sum = FoldRun(grad, cols, T(0), Add<T>);
+      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = grad[j] - std::exp(value[j]) * sum;
+    });
+  });
+}
+
+}  // namespace needle
