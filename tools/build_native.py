@@ -109,7 +109,7 @@ def forget_stale_folder() -> None:
 
 def configure(cmake: str) -> None:
     wishes = shlex.split(os.environ.get("CMAKE_ARGS", ""))
-    command = [cmake, "-S", str(ROOT), "-B", str(BUILD), f"-DPython_EXECUTABLE={sys.executable}", *wishes]
+    command = [cmake, "-S", str(ROOT), "-B", str(BUILD), *this_python(), *wishes]
     had_cache = (BUILD / "CMakeCache.txt").exists()
     try:
         run(command)
@@ -119,6 +119,13 @@ def configure(cmake: str) -> None:
         shutil.rmtree(BUILD)  # an old cache can spoil a configure that works from nothing
         forget_stale_folder()
         run(command)
+
+
+def this_python() -> list[str]:
+    """The options that keep cmake from looking for another Python, and for pybind11, by itself."""
+    from pybind11 import get_cmake_dir
+
+    return [f"-DPython_EXECUTABLE={sys.executable}", f"-Dpybind11_DIR={get_cmake_dir()}"]
 
 
 def run(command: list[str]) -> None:

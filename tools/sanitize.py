@@ -14,7 +14,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from build_native import jobs
+from build_native import jobs, this_python
 from setup_environment import ROOT, find_cmake, find_compiler
 
 COPY = ROOT / "build" / "sanitize" / "tree"
@@ -26,7 +26,7 @@ def main() -> int:
     copy_sources()
     cmake = str(find_cmake(sysconfig.get_paths()["scripts"]))
     options = ["-DNEEDLE_SANITIZE=ON", "-DNEEDLE_TESTS=ON", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]
-    run([cmake, "-S", COPY, "-B", BUILD, f"-DPython_EXECUTABLE={sys.executable}", *options])
+    run([cmake, "-S", COPY, "-B", BUILD, *this_python(), *options])
     run([cmake, "--build", BUILD, "--parallel", str(jobs())])
     run([Path(cmake).with_name("ctest"), "--test-dir", BUILD, "--output-on-failure"])
     run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *array_tests()], under_sanitizers())
