@@ -1,0 +1,117 @@
+"""Find the built modules, and enter their kernels in the registry."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .. import kernels
+from .dtypes import DTYPES, FLOATS
+
+FOLDER = Path(__file__).parent
+
+# what the course's kernel files export, float32 only
+COURSE_KERNELS = [
+    "to_numpy",
+    "from_numpy",
+    "fill",
+    "compact",
+    "ewise_setitem",
+    "scalar_setitem",
+    "ewise_add",
+    "ewise_mul",
+    "ewise_div",
+    "ewise_maximum",
+    "ewise_eq",
+    "ewise_ge",
+    "ewise_log",
+    "ewise_exp",
+    "ewise_tanh",
+    "scalar_add",
+    "scalar_mul",
+    "scalar_div",
+    "scalar_power",
+    "scalar_maximum",
+    "scalar_eq",
+    "scalar_ge",
+    "matmul",
+    "matmul_tiled",
+    "reduce_max",
+    "reduce_sum",
+]
+
+FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")  # ewise_ and scalar_; defined for floats alone
+
+
+def load(name: str, folder: Path = FOLDER) -> ModuleType | None:
+    """The built module of that name, or None if nobody built it.
+
+    ImportError if it was built for another Python only, naming both, or if it is there and cannot be loaded.
+    """
+    try:
+        return importlib.import_module(f".{name}", __package__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}.{name}":
+            raise
+    check_not_stale(name, folder)
+    return None
+
+
+def check_not_stale(name: str, folder: Path = FOLDER) -> None:
+    """Raise ImportError if the folder has the module, but only for other Pythons than this one."""
+    built = sorted(path.name for path in folder.glob(f"{name}.*") if path.suffix in (".so", ".pyd", ".dylib"))
+    if built and not any(name + suffix in built for suffix in EXTENSION_SUFFIXES):
+        raise ImportError(
+            f"{name} was built for another Python: found {', '.join(built)}, this Python needs "
+            f"{name}{EXTENSION_SUFFIXES[0]}; run 'make lib'"
+        )
+
+
+def register_course(device: str, module: ModuleType) -> None:
+    """Enter the float32 kernels of a course module, as far as it has them."""
+    for name in COURSE_KERNELS:
+        if hasattr(module, name):
+            kernels.register(name, device, "float32", getattr(module, name))
+
+
+def register_typed(device: str, module: ModuleType, course: ModuleType) -> None:
+    """Enter the library's typed kernels for all dtypes.
+
+    Where the course module has the same float32 kernel, ours is its fast twin, and only if it was measured faster.
+    """
+    for name in typed_names(module):
+        function = accept_arrays(getattr(module, name), course.Array, module._view)
+        for dtype in dtypes_of(name):
+            if dtype != "float32" or not hasattr(course, name):
+                # in mode "course" a batch of float32 products is the learner's matmul in a loop
+                kernels.register(name, device, dtype, function, fast=dtype == "float32" and name == "matmul_batched")
+            elif name in module.__fast__:
+                kernels.register(name, device, dtype, function, fast=True)
+
+
+def typed_names(module: ModuleType) -> list[str]:
+    """The kernels that a module of typed kernels exports."""
+    others = {"allocated_bytes", "num_threads", "set_num_threads", "wrap"}
+    return [name for name in dir(module) if name[0].islower() and name not in others]
+
+
+def dtypes_of(name: str) -> tuple[str, ...]:
+    """The dtypes for which a typed kernel of that name is defined."""
+    return FLOATS if name.split("_", 1)[-1] in FLOAT_FUNCTIONS or name.startswith("log") else DTYPES
+
+
+def accept_arrays(function: Callable, array_type: type, view: Callable) -> Callable:
+    """The typed kernel, taking the course's Arrays as well as Buffers.
+
+    Module-local types cannot meet: an Array is handed over by address and size, in `_view` alone.
+    """
+
+    def call(*args: Any) -> Any:
+        return function(*[view(a.ptr(), a.size, "float32", a) if type(a) is array_type else a for a in args])
+
+    call.__name__ = call.__qualname__ = function.__name__
+    return call

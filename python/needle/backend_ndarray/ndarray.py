@@ -1,0 +1,706 @@
+"""NDArray: a shape, strides and an offset over flat memory on a device.
+
+The element with index (i, j, …) lies at `offset + i * strides[0] + j * strides[1] + …`, counted in elements.  All else
+follows from this line: reshaping, permuting, broadcasting and slicing make a new view of the same memory and move
+nothing; where numbers have to be computed, a kernel of the device runs over contiguous memory, for which `compact()`
+makes a copy if it has to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from ..errors import ArgumentTypeError, DeviceError, DTypeError, ShapeError, describe
+from . import dtypes, indexing, interop, products
+from .devices import BackendDevice, as_device
+from .dtypes import Scalar, promote
+
+Axes = None | int | Sequence[int]
+
+
+def same(dtype: str) -> str:
+    """The rule of most operators: the result has the type in which they compute."""
+    return dtype
+
+
+class NDArray:
+    """An array of numbers: a strided view of flat memory on a device.
+
+    Operators want NDArrays of one shape and one device, or a number; shapes are made equal with `reshape` and
+    `broadcast_to`, explicitly.  An integer index keeps its axis, with length one.
+    """
+
+    __array_ufunc__ = None  # `numpy_array + x` then asks x, instead of making an array of objects
+
+    # ---- making arrays ---------------------------------------------------------------------------------------------
+
+    def __init__(self, other: Any, device: Any = None, dtype: Any = None) -> None:
+        """A copy of an NDArray, of a NumPy array, or of anything that NumPy can make an array of.
+
+        An NDArray keeps its device and dtype unless told otherwise; all else becomes float32 on the default device.
+        """
+        if isinstance(other, NDArray):
+            device = other._device if device is None else as_device(device)
+            copy = other.to(device)._cast(other._dtype if dtype is None else dtypes.dtype_name(dtype, "array"))
+            self._become(copy.copy() if copy._handle is other._handle else copy.compact())
+        else:
+            name = dtypes.dtype_name(dtype, "array")
+            self._become(interop.upload(dtypes.cast_numpy(np.asarray(other), name), as_device(device), NDArray.make))
+
+    def _become(self, other: NDArray) -> None:
+        self._shape, self._strides, self._offset = other._shape, other._strides, other._offset
+        self._device, self._handle, self._dtype = other._device, other._handle, other._dtype
+        self._compact = other._compact
+
+    @staticmethod
+    def make(
+        shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        device: BackendDevice | None = None,
+        handle: Any = None,
+        offset: int = 0,
+        dtype: str | None = None,
+    ) -> NDArray:
+        """A view of the memory behind `handle`, or a new array with uninitialised memory if there is none."""
+        array = NDArray.__new__(NDArray)
+        array._shape = shape = tuple(shape)
+        array._strides = indexing.compact_strides(shape) if strides is None else tuple(strides)
+        array._offset = offset
+        array._device = device = as_device(device)
+        array._compact = None  # not known yet; `is_compact` finds out
+        if handle is None:
+            array._dtype = dtype = dtype or dtypes.DEFAULT
+            array._handle = device.allocate(math.prod(shape), dtype)
+        else:
+            array._dtype = dtype or getattr(handle, "dtype", dtypes.DEFAULT)
+            array._handle = handle
+        return array
+
+    @staticmethod
+    def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
+        """The strides of row-major order, in elements: (2, 3, 4) → (12, 4, 1)."""
+        return indexing.compact_strides(tuple(shape))
+
+    # ---- what an array is ------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self._shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How far apart neighbours along each axis lie, in elements."""
+        return self._strides
+
+    @property
+    def device(self) -> BackendDevice:
+        """The device that holds the memory."""
+        return self._device
+
+    @property
+    def dtype(self) -> str:
+        """The name of the element type."""
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that the elements take."""
+        return self.size * dtypes.numpy_dtype(self._dtype).itemsize
+
+    @property
+    def flat(self) -> NDArray:
+        """The elements along one axis, through which a compact array can be written: `x.flat[3] = 1`."""
+        return self.reshape((self.size,))
+
+    @property
+    def T(self) -> NDArray:
+        """The array with its axes in reverse order; a view."""
+        return self.permute(range(self.ndim)[::-1])
+
+    def is_compact(self) -> bool:
+        """Whether the elements fill the memory exactly, in row-major order."""
+        if self._compact is None:
+            in_order = self._strides == indexing.compact_strides(self._shape)
+            self._compact = in_order and math.prod(self._shape) == self._handle.size
+        return self._compact
+
+    def compact(self) -> NDArray:
+        """The array itself if it is compact, else a compact copy."""
+        return self if self.is_compact() else self.copy()
+
+    def copy(self) -> NDArray:
+        """A compact copy."""
+        out = self._new(self._shape, self._dtype)
+        if out.size:
+            self._kernel("compact")(self._handle, out._handle, self._shape, self._strides, self._offset)
+        return out
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """The values in another dtype, as a new array; floats are cut towards zero on the way to integers."""
+        name = dtypes.dtype_name(dtype, "astype")
+        return self.copy() if copy and name == self._dtype else self._cast(name)
+
+    def to(self, device: Any) -> NDArray:
+        """The array itself if it lives on the device, else a copy there."""
+        device = as_device(device)
+        return self if device == self._device else interop.upload(self.numpy(), device, NDArray.make)
+
+    def cpu(self) -> NDArray:
+        """The array on the native CPU device."""
+        return self.to("cpu")
+
+    def numpy(self) -> np.ndarray:
+        """The values as a NumPy array: a copy, but on the device cpu_numpy a view of the array's memory."""
+        if self.size == 0:
+            return np.empty(self._shape, dtypes.numpy_dtype(self._dtype))
+        # a kernel file of the course may read strides as unsigned
+        source = self.compact() if min(self._strides, default=0) < 0 else self
+        return self._kernel("to_numpy")(source._handle, source._shape, source._strides, source._offset)
+
+    # ---- what kernels see ------------------------------------------------------------------------------------------
+
+    def _new(self, shape: Sequence[int], dtype: str) -> NDArray:
+        """A new array on the same device, its memory uninitialised."""
+        return NDArray.make(shape, device=self._device, dtype=dtype)
+
+    def _kernel(self, name: str, dtype: str | None = None) -> Callable:
+        """The device's kernel of that name.  NotImplementedError if nobody provides one."""
+        kernel = kernels.device_kernel(name, self._device.name, dtype or self._dtype)
+        if kernel is None:
+            raise NotImplementedError(f"{name}: {self._device} has no kernel for {dtype or self._dtype}")
+        return kernel
+
+    def _cast(self, dtype: str) -> NDArray:
+        if dtype == self._dtype:
+            return self
+        out = self._new(self._shape, dtype)
+        if out.size:
+            self._kernel("cast")(self.compact()._handle, out._handle)
+        return out
+
+    def _flat(self, dtype: str) -> Any:
+        """A handle that holds the elements in row-major order and in that dtype: the array's own if it can be."""
+        if dtype == self._dtype and self.is_compact():
+            return self._handle
+        return self._cast(dtype).compact()._handle
+
+    # ---- views: new shape and strides, same memory -----------------------------------------------------------------
+
+    def as_strided(self, shape: Sequence[int], strides: Sequence[int]) -> NDArray:
+        """The same memory, seen with another shape and other strides."""
+        if len(shape) != len(strides):
+            raise ShapeError(f"as_strided: shape {tuple(shape)} and strides {tuple(strides)} differ in length")
+        return NDArray.make(shape, strides, self._device, self._handle, self._offset, self._dtype)
+
+    def reshape(self, new_shape: int | Sequence[int]) -> NDArray:
+        """The elements in the same order with another shape, in which one -1 is inferred.
+
+        A view where strides can express it, as they always can for a compact array; else a copy.
+        ShapeError (a ValueError) if the number of elements does not fit.
+        """
+        new_shape = indexing.infer_shape(new_shape, self.size)
+        new_strides = indexing.reshaped_strides(self._shape, self._strides, new_shape)
+        if new_strides is None:
+            return self.compact().reshape(new_shape)
+        return self.as_strided(new_shape, new_strides)
+
+    def permute(self, new_axes: Sequence[int]) -> NDArray:
+        """The axes in another order; a view.  (B, H, W, C).permute((0, 3, 1, 2)) → (B, C, H, W)."""
+        new_axes = indexing.as_axes(tuple(new_axes), self.ndim, "permute")
+        if len(new_axes) != self.ndim:
+            raise ShapeError(f"permute: axes {new_axes} for an array of shape {self._shape}")
+        shape = tuple(self._shape[axis] for axis in new_axes)
+        strides = tuple(self._strides[axis] for axis in new_axes)
+        return self.as_strided(shape, strides)
+
+    def broadcast_to(self, new_shape: Sequence[int]) -> NDArray:
+        """Repeat along axes of length one, and along new axes in front, without copying: their stride is 0."""
+        new_shape = indexing.as_shape(new_shape, "broadcast_to")
+        if indexing.broadcast_shapes(self._shape, new_shape) != new_shape:
+            raise ShapeError(f"broadcast_to: an array of shape {self._shape} cannot become {new_shape}")
+        added = len(new_shape) - self.ndim
+        old = zip(self._shape, self._strides, new_shape[added:])
+        strides = tuple(stride if extent == new_extent else 0 for extent, stride, new_extent in old)
+        return self.as_strided(new_shape, (0,) * added + strides)
+
+    def process_slice(self, sl: slice, dim: int) -> slice:
+        """The slice along axis `dim` with start, stop and step as integers: inside the axis, counted from its front."""
+        return slice(*sl.indices(self._shape[dim]))
+
+    def __getitem__(self, idxs: Any) -> NDArray:
+        """A view of some of the elements, by integers, slices, `...` and None, as in NumPy.
+
+        But an integer keeps its axis, with length one.  IndexError for an integer out of bounds.
+        """
+        idxs = indexing.complete_index(idxs, self.ndim)
+        if any(entry is None for entry in idxs):
+            new_axes = [position for position, entry in enumerate(idxs) if entry is None]
+            return self[tuple(entry for entry in idxs if entry is not None)].expand_dims(new_axes)
+        slices = tuple(
+            self.process_slice(entry, axis) if isinstance(entry, slice) else indexing.as_slice(entry, extent, axis)
+            for axis, (entry, extent) in enumerate(zip(idxs, self._shape))
+        )
+        shape = tuple(len(range(sl.start, sl.stop, sl.step)) for sl in slices)
+        strides = tuple(stride * sl.step for stride, sl in zip(self._strides, slices))
+        offset = self._offset + sum(stride * sl.start for stride, sl in zip(self._strides, slices))
+        return NDArray.make(shape, strides, self._device, self._handle, offset, self._dtype)
+
+    def __setitem__(self, idxs: Any, other: Any) -> None:
+        """Write a number or an array into some of the elements, in place, cast to the array's dtype.
+
+        An array needs as many elements as are written, in the same order, or a shape that broadcasts.
+        """
+        view = self[idxs]
+        where = view._handle, view._shape, view._strides, view._offset
+        if dtypes.is_scalar(other):
+            value = dtypes.cast_scalar(other, self._dtype, "setitem")
+            if view.size:
+                self._kernel("scalar_setitem")(view.size, value, *where)
+            return
+        source = view._source(other)
+        if view.size:
+            self._kernel("ewise_setitem")(source._flat(self._dtype), *where)
+
+    def _source(self, other: Any) -> NDArray:
+        """The array whose elements can be written into this one, in order."""
+        source = other if isinstance(other, NDArray) else interop.like(np.asarray(other), self)
+        self._check_device(source, "setitem")
+        if interop.share_memory(self, source):
+            source = source.copy()  # or writing would change what is still to be read
+        if source.size == self.size:
+            return source
+        if indexing.broadcast_shapes(source._shape, self._shape) != self._shape:
+            raise ShapeError(f"setitem: got an array of shape {source._shape} for {self._shape}")
+        return source.broadcast_to(self._shape)
+
+    def fill(self, value: Scalar) -> None:
+        """Set every element to a number, in place."""
+        if self.is_compact():
+            self._kernel("fill")(self._handle, dtypes.cast_scalar(value, self._dtype, "fill"))
+        else:
+            self[...] = value
+
+    # ---- arithmetic, element by element ----------------------------------------------------------------------------
+
+    def ewise_or_scalar(self, other: Any, ewise: str, scalar: str, rule: Callable[[str], str] = same) -> NDArray:
+        """Run one of two kernels: `ewise` with an array of equal shape, or `scalar` with a number.
+
+        The operands are cast to rule(their common dtype) first.
+        """
+        if not isinstance(other, NDArray):
+            if dtypes.is_scalar(other):
+                dtype = rule(dtypes.promote_scalar(self._dtype, other))
+                value = dtypes.cast_scalar(other, dtype, scalar[7:])
+                out = self._new(self._shape, dtype)
+                self._kernel(scalar, dtype)(self._flat(dtype), value, out._handle)
+                return out
+            if not isinstance(other, np.ndarray):
+                return NotImplemented
+            other = interop.like(other, self)
+        self._check_pair(other, ewise[6:])
+        dtype = rule(promote(self._dtype, other._dtype))
+        out = self._new(self._shape, dtype)
+        self._kernel(ewise, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
+        return out
+
+    def _check_pair(self, other: NDArray, op: str) -> None:
+        if other._device is not self._device:
+            self._check_device(other, op)
+        if other._shape != self._shape:
+            raise ShapeError(f"{op}: shapes {self._shape} and {other._shape} differ; use reshape and broadcast_to")
+
+    def _check_device(self, other: NDArray, op: str) -> None:
+        if other._device != self._device:
+            raise DeviceError(f"{op}: operands live on {self._device} and {other._device}; move one with .to(device)")
+
+    def _check_no_bool(self, other: Any, op: str) -> None:
+        if self._dtype == "bool" and dtypes.is_bool(other):
+            raise DTypeError(f"{op}: bool arrays cannot be subtracted; compare them with !=, or use .astype")
+
+    def __add__(self, other: Any) -> NDArray:
+        return self.ewise_or_scalar(other, "ewise_add", "scalar_add")
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> NDArray:
+        return self.ewise_or_scalar(other, "ewise_mul", "scalar_mul")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> NDArray:
+        return self.ewise_or_scalar(other, "ewise_div", "scalar_div", dtypes.to_float)
+
+    def __rtruediv__(self, other: Any) -> NDArray:
+        return self._reflected(other, NDArray.__truediv__)
+
+    def __neg__(self) -> NDArray:
+        self._check_no_bool(self, "negative")
+        return self * dtypes.minus_one(self._dtype)
+
+    def __pos__(self) -> NDArray:
+        return self.copy()
+
+    def __sub__(self, other: Any) -> NDArray:
+        self._check_no_bool(other, "subtract")
+        if dtypes.is_scalar(other):
+            return self + dtypes.negated(other, self._dtype, "subtract")
+        if isinstance(other, np.ndarray):
+            other = interop.like(other, self)
+        if not isinstance(other, NDArray):
+            return NotImplemented
+        return self + -other._cast(promote(self._dtype, other._dtype))
+
+    def __rsub__(self, other: Any) -> NDArray:
+        return self._reflected(other, NDArray.__sub__)
+
+    def __pow__(self, other: Any) -> NDArray:
+        """Powers: a negative base with a fractional exponent gives nan; integers to negative powers are refused."""
+        return self.ewise_or_scalar(other, "ewise_power", "scalar_power", dtypes.to_power)
+
+    def __rpow__(self, other: Any) -> NDArray:
+        return self._reflected(other, NDArray.__pow__)
+
+    def __floordiv__(self, other: Any) -> NDArray:
+        return interop.on_host(np.floor_divide, self, other)
+
+    def __rfloordiv__(self, other: Any) -> NDArray:
+        return self._reflected(other, NDArray.__floordiv__)
+
+    def __mod__(self, other: Any) -> NDArray:
+        return interop.on_host(np.remainder, self, other)
+
+    def __rmod__(self, other: Any) -> NDArray:
+        return self._reflected(other, NDArray.__mod__)
+
+    def _reflected(self, other: Any, op: Callable) -> NDArray:
+        """`other op self`, where other is a number or a NumPy array."""
+        if isinstance(other, np.ndarray) and other.ndim:
+            return op(interop.like(other, self), self)
+        if not dtypes.is_scalar(other):
+            return NotImplemented
+        dtype = dtypes.promote_scalar(self._dtype, other)
+        left = self._new(self._shape, dtype)
+        left.fill(other)
+        return op(left, self)
+
+    def maximum(self, other: Any) -> NDArray:
+        """The larger of each pair of elements, or of each element and a number; nan wins."""
+        return self._wanted(self.ewise_or_scalar(other, "ewise_maximum", "scalar_maximum"), other, "maximum")
+
+    def minimum(self, other: Any) -> NDArray:
+        """The smaller of each pair of elements, or of each element and a number; nan wins."""
+        return self._wanted(self.ewise_or_scalar(other, "ewise_minimum", "scalar_minimum"), other, "minimum")
+
+    @staticmethod
+    def _wanted(result: Any, other: Any, op: str) -> NDArray:
+        if result is NotImplemented:
+            raise ArgumentTypeError(f"{op}: got {describe(other)}, wanted an NDArray or a number")
+        return result
+
+    # ---- comparisons: 1.0 where it holds, 0.0 where it does not ----------------------------------------------------
+
+    def _compare(self, other: Any, op: str) -> NDArray:
+        if isinstance(other, np.ndarray) and other.ndim:
+            other = interop.like(other, self)
+        if isinstance(other, NDArray):
+            self._check_pair(other, op)
+            dtype = dtypes.promote_to_compare(self._dtype, other._dtype)
+        elif dtypes.is_scalar(other):
+            dtype = dtypes.scalar_to_compare(self._dtype, other)
+            other = dtypes.cast_scalar(other, dtype, op)
+        else:
+            return NotImplemented
+        if kernels.device_kernel("ewise_" + op, self._device.name, dtype) is None:
+            return self._compare_by_eq_and_ge(other, op)
+        out = self._new(self._shape, "float32")
+        if isinstance(other, NDArray):
+            self._kernel("ewise_" + op, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
+        else:
+            self._kernel("scalar_" + op, dtype)(self._flat(dtype), other, out._handle)
+        return out
+
+    def _compare_by_eq_and_ge(self, other: Any, op: str) -> NDArray:
+        """The comparisons for which a device of the course has no kernel, from the two that it has."""
+        if op == "ne":
+            return 1 - (self == other)
+        if op == "le":
+            return -self >= -other  # not 1 - (self > other), which would hold for nan
+        return (self >= other if op == "gt" else self <= other) * (self != other)
+
+    def __eq__(self, other: object) -> NDArray:  # type: ignore[override]
+        return self._compare(other, "eq")
+
+    def __ne__(self, other: object) -> NDArray:  # type: ignore[override]
+        return self._compare(other, "ne")
+
+    def __ge__(self, other: Any) -> NDArray:
+        return self._compare(other, "ge")
+
+    def __gt__(self, other: Any) -> NDArray:
+        return self._compare(other, "gt")
+
+    def __le__(self, other: Any) -> NDArray:
+        return self._compare(other, "le")
+
+    def __lt__(self, other: Any) -> NDArray:
+        return self._compare(other, "lt")
+
+    __hash__ = None  # type: ignore[assignment]  # == compares elements, so an array cannot be a key
+
+    # ---- functions of each element ---------------------------------------------------------------------------------
+
+    def _unary(self, kernel: str, dtype: str) -> NDArray:
+        out = self._new(self._shape, dtype)
+        self._kernel(kernel, dtype)(self._flat(dtype), out._handle)
+        return out
+
+    def log(self) -> NDArray:
+        """The natural logarithm of each element."""
+        return self._unary("ewise_log", dtypes.to_float(self._dtype))
+
+    def exp(self) -> NDArray:
+        """e to the power of each element."""
+        return self._unary("ewise_exp", dtypes.to_float(self._dtype))
+
+    def tanh(self) -> NDArray:
+        """The hyperbolic tangent of each element."""
+        return self._unary("ewise_tanh", dtypes.to_float(self._dtype))
+
+    def sqrt(self) -> NDArray:
+        """The square root of each element."""
+        return self._unary("ewise_sqrt", dtypes.to_float(self._dtype))
+
+    def sin(self) -> NDArray:
+        """The sine of each element, in radians."""
+        return self._unary("ewise_sin", dtypes.to_float(self._dtype))
+
+    def cos(self) -> NDArray:
+        """The cosine of each element, in radians."""
+        return self._unary("ewise_cos", dtypes.to_float(self._dtype))
+
+    def abs(self) -> NDArray:
+        """The absolute value of each element."""
+        return self.copy() if self._dtype == "bool" else self._unary("ewise_abs", self._dtype)
+
+    __abs__ = abs
+
+    def sign(self) -> NDArray:
+        """-1, 0 or 1, as each element is negative, zero or positive."""
+        self._check_no_bool(self, "sign")
+        return self._unary("ewise_sign", self._dtype)
+
+    # ---- matrix multiplication -------------------------------------------------------------------------------------
+
+    def __matmul__(self, other: Any) -> NDArray:
+        """Products of matrices: (m, n) @ (n, p) → (m, p).
+
+        Further axes in front are batches and broadcast as in NumPy; so does an operand with a single axis.
+        """
+        if isinstance(other, np.ndarray):
+            other = interop.like(other, self)
+        if not isinstance(other, NDArray):
+            return NotImplemented
+        self._check_device(other, "matmul")
+        return products.matmul(self, other)
+
+    def _matmul_2d(self, other: NDArray) -> NDArray:
+        """(m, n) @ (n, p) → (m, p), of one dtype, none empty; by the course's tiled kernel where the tiles fit."""
+        (m, n), p = self._shape, other._shape[1]
+        tile = getattr(self._device, "__tile_size__", None)
+        if tile and self._dtype == "float32" and kernels.mode() == "course" and not (m % tile or n % tile or p % tile):
+            return products.matmul_tiled(self, other, tile)
+        out = self._new((m, p), self._dtype)
+        self._kernel("matmul")(self._flat(self._dtype), other._flat(self._dtype), out._handle, m, n, p)
+        return out
+
+    def __rmatmul__(self, other: Any) -> NDArray:
+        return interop.like(other, self) @ self if isinstance(other, np.ndarray) else NotImplemented
+
+    # ---- reductions ------------------------------------------------------------------------------------------------
+
+    def reduce_view_out(self, axis: Axes, keepdims: bool = False, dtype: str | None = None) -> tuple[NDArray, NDArray]:
+        """A view of the array with the reduced axes last, and the array for the result.
+
+        Without an axis everything is reduced, to shape (1,).
+        """
+        axes = indexing.as_axes(axis, self.ndim, "reduce")
+        kept = tuple(a for a in range(self.ndim) if a not in axes)
+        shape = (1,) if axis is None and not keepdims else indexing.without(self._shape, axes, keepdims)
+        return self.permute(kept + axes), self._new(shape, dtype or self._dtype)
+
+    def _reduce(
+        self, op: str, axis: Axes, keepdims: bool, empty: float | None = None, dtype: str | None = None
+    ) -> NDArray:
+        """Reduce with the kernel reduce_`op`; `empty` is what nothing reduces to, if it reduces to anything."""
+        view, out = self.reduce_view_out(axis, keepdims, dtype)
+        if out.size == 0:
+            return out
+        reduce_size = view.size // out.size
+        if reduce_size:
+            self._kernel("reduce_" + op)(view._flat(self._dtype), out._handle, reduce_size)
+        elif empty is None:
+            raise ShapeError(f"{op}: nothing to choose from in an array of shape {self._shape}, axis {axis}")
+        else:
+            out.fill(empty)
+        return out
+
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """The sum over all axes, one, or several; an empty tuple of axes sums over none.  Integers sum in int64."""
+        return self._cast(dtypes.to_sum(self._dtype))._reduce("sum", axis, keepdims, empty=0)
+
+    def prod(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """The product over all axes, one, or several."""
+        return self._cast(dtypes.to_sum(self._dtype))._reduce("prod", axis, keepdims, empty=1)
+
+    def max(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """The largest element over all axes, one, or several; nan if there is one."""
+        return self._reduce("max", axis, keepdims)
+
+    def min(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """The smallest element over all axes, one, or several; nan if there is one."""
+        return self._reduce("min", axis, keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> NDArray:
+        """Where the first largest element is, along an axis or, without one, in the flattened array; int64."""
+        return self._reduce("argmax", axis, keepdims, dtype="int64")
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> NDArray:
+        """Where the first smallest element is, along an axis or, without one, in the flattened array; int64."""
+        return self._reduce("argmin", axis, keepdims, dtype="int64")
+
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """The mean over all axes, one, or several; nan of nothing."""
+        total = self.sum(axis, keepdims)
+        return total / (self.size // max(total.size, 1))
+
+    def var(self, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> NDArray:
+        """The mean squared deviation from the mean over all axes, one, or several, with divisor count - ddof."""
+        centre = self.mean(axis=indexing.as_axes(axis, self.ndim, "var"), keepdims=True)
+        deviation = self._cast(centre._dtype) - centre.broadcast_to(self._shape)
+        total = (deviation * deviation).sum(axis, keepdims)
+        return total / (self.size // max(total.size, 1) - ddof)
+
+    def std(self, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> NDArray:
+        """The square root of the variance."""
+        return self.var(axis, keepdims, ddof).sqrt()
+
+    def any(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """Whether any element is not zero; bool."""
+        return self._cast("bool")._reduce("max", axis, keepdims, empty=False)
+
+    def all(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
+        """Whether no element is zero; bool."""
+        return self._cast("bool")._reduce("min", axis, keepdims, empty=True)
+
+    # ---- for convolutions ------------------------------------------------------------------------------------------
+
+    def flip(self, axes: Axes) -> NDArray:
+        """A copy with the order of the elements reversed along the axes."""
+        axes = indexing.as_axes(axes, self.ndim, "flip")
+        strides = tuple(-stride if axis in axes else stride for axis, stride in enumerate(self._strides))
+        last = sum((self._shape[axis] - 1) * self._strides[axis] for axis in axes)
+        return NDArray.make(self._shape, strides, self._device, self._handle, self._offset + last, self._dtype).copy()
+
+    def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
+        """A copy with zeros around it.  axes: for each axis how many to add before and after it."""
+        axes = indexing.as_padding(axes, self.ndim)
+        shape = tuple(before + extent + after for extent, (before, after) in zip(self._shape, axes))
+        out = self._new(shape, self._dtype)
+        out.fill(0)
+        out[tuple(slice(before, before + extent) for extent, (before, _) in zip(self._shape, axes))] = self
+        return out
+
+    # ---- NumPy's everyday names ------------------------------------------------------------------------------------
+
+    def transpose(self, axes: Sequence[int] | None = None) -> NDArray:
+        """The axes in the given order, or reversed; a view."""
+        return self.T if axes is None else self.permute(axes)
+
+    def swapaxes(self, axis1: int, axis2: int) -> NDArray:
+        """Two axes exchanged; a view."""
+        one, two = (indexing.as_axis(axis, self.ndim, "swapaxes") for axis in (axis1, axis2))
+        order = list(range(self.ndim))
+        order[one], order[two] = two, one
+        return self.permute(order)
+
+    def expand_dims(self, axis: int | Sequence[int]) -> NDArray:
+        """New axes of length one, at these positions of the result; a view."""
+        count = len(axis) if isinstance(axis, (tuple, list)) else 1
+        axes = indexing.as_axes(axis, self.ndim + count, "expand_dims")
+        extents = iter(self._shape)
+        return self.reshape(tuple(1 if i in axes else next(extents) for i in range(self.ndim + count)))
+
+    def squeeze(self, axis: Axes = None) -> NDArray:
+        """Without the axes of length one, or without the given ones of them; a view."""
+        ones = tuple(i for i, extent in enumerate(self._shape) if extent == 1)
+        axes = ones if axis is None else indexing.as_axes(axis, self.ndim, "squeeze")
+        if not set(axes) <= set(ones):
+            raise ShapeError(f"squeeze: axes {axes} of shape {self._shape} are not all of length one")
+        return self.reshape(indexing.without(self._shape, axes))
+
+    # ---- Python's and NumPy's protocols ----------------------------------------------------------------------------
+
+    def item(self) -> bool | int | float:
+        """The value of the only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(f"item: an array of shape {self._shape} has {self.size} elements, wanted one")
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return self.numpy().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise ArgumentTypeError("len: an array of rank 0 has no length")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[NDArray]:
+        return (self[i].reshape(self._shape[1:]) for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return interop.to_array(self, dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return interop.host_view(self).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return interop.host_view(self).__dlpack_device__()
+
+    def __reduce__(self) -> tuple:
+        return NDArray, (self.numpy().copy(), self._device, self._dtype)
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+    def __repr__(self) -> str:
+        body = np.array2string(self.numpy(), separator=", ", prefix="NDArray(")
+        return f"NDArray({body}, device={self._device}, dtype={self._dtype})"
+
+
+BackendDevice.array_type = NDArray
