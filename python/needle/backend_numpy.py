@@ -82,6 +82,10 @@ class AbsentDevice(Device):
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("_"):
             raise AttributeError(attribute)
+        self.refuse()
+
+    def refuse(self) -> None:
+        """Raise the DeviceError that says what to do instead."""
         raise DeviceError(f"{self.name}: NumPy computes on the CPU alone; choose the other backend, NEEDLE_BACKEND=nd")
 
 
@@ -135,7 +139,7 @@ def device(which: Any) -> Iterator[Device]:
     """Make a device the default until the block ends; in np mode there is but one to choose."""
     chosen = as_device(which)
     if not chosen.enabled():
-        chosen.zeros  # says why not
+        chosen.refuse()
     yield chosen
 
 
@@ -145,6 +149,12 @@ def device(which: Any) -> Iterator[Device]:
 def compact(a: np.ndarray) -> np.ndarray:
     """The array itself if its elements lie in row-major order in memory, else a copy of which that is true."""
     return np.asarray(a, order="C")
+
+
+def as_strided(a: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """A view with any shape and strides, in elements, of a compact array; of a compact copy if a is not compact."""
+    in_bytes = tuple(stride * a.itemsize for stride in strides)
+    return np.lib.stride_tricks.as_strided(compact(a), shape, in_bytes)
 
 
 def from_numpy(a: np.ndarray, device: Any = None) -> np.ndarray:

@@ -8,7 +8,50 @@ DEFAULT_BACKEND = "nd"
 
 BACKEND = os.environ.get("NEEDLE_BACKEND") or DEFAULT_BACKEND
 
-if BACKEND == "nd" or BACKEND == "np":
-    pass
+if BACKEND == "nd":
+    from . import backend_ndarray as array_api
+    from . import backend_ndarray as backend
+    from .backend_ndarray import BackendDevice as Device
+    from .backend_ndarray import NDArray
+elif BACKEND == "np":
+    import numpy as array_api  # type: ignore[no-redef]
+    from numpy import ndarray as NDArray  # type: ignore[assignment]
+
+    from . import backend_numpy as backend  # type: ignore[no-redef]
+    from .backend_numpy import Device  # type: ignore[assignment]
 else:
     raise RuntimeError(f"NEEDLE_BACKEND is {BACKEND!r}; wanted 'np' (NumPy arrays) or 'nd' (needle's own NDArray)")
+
+# the same names from both: devices, and what the array library of one of them lacks
+all_devices = backend.all_devices
+as_device = backend.as_device
+as_strided = backend.as_strided
+compact = backend.compact
+cpu = backend.cpu
+cpu_numpy = backend.cpu_numpy
+cuda = backend.cuda
+cuda_emu = backend.cuda_emu
+default_device = backend.default_device
+device = backend.device
+from_numpy = backend.from_numpy
+scatter_add = backend.scatter_add
+
+__all__ = [
+    "BACKEND",
+    "DEFAULT_BACKEND",
+    "Device",
+    "NDArray",
+    "all_devices",
+    "array_api",
+    "as_device",
+    "as_strided",
+    "compact",
+    "cpu",
+    "cpu_numpy",
+    "cuda",
+    "cuda_emu",
+    "default_device",
+    "device",
+    "from_numpy",
+    "scatter_add",
+]
