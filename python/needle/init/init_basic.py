@@ -8,21 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import Tensor
-from ..backend_selection import array_api, as_device, cpu
+from ..backend_selection import BACKEND, as_device
 from ..errors import ArgumentError
 
 
-def _device(device: Any) -> Any:
-    return cpu() if device is None else as_device(device)
-
-
-def _shape(shape: tuple) -> tuple[int, ...]:
+def as_shape(shape: tuple) -> tuple[int, ...]:
     """Extents given one by one or as one tuple."""
     return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
-def _tensor(array: Any, device: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
+def _draw(generate: Any, shape: tuple, dtype: Any) -> Any:
+    """Random numbers: in np mode float64 always; in nd mode float32, or float64 if more than float32 is wanted."""
+    if BACKEND == "np" or dtype in ("float32", "bool"):
+        return generate(*as_shape(shape))
+    return generate(*as_shape(shape), dtype="float64")
 
 
 def rand(
@@ -34,9 +33,9 @@ def rand(
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform numbers between low and high."""
-    device = _device(device)
-    array = device.rand(*_shape(shape)) * (high - low) + low
-    return _tensor(array, device, dtype, requires_grad)
+    device = as_device(device)
+    array = _draw(device.rand, shape, dtype) * (high - low) + low
+    return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
 def randn(
@@ -48,17 +47,17 @@ def randn(
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal numbers with the given mean and standard deviation."""
-    device = _device(device)
-    array = device.randn(*_shape(shape)) * std + mean
-    return _tensor(array, device, dtype, requires_grad)
+    device = as_device(device)
+    array = _draw(device.randn, shape, dtype) * std + mean
+    return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
 def constant(
     *shape: int, c: float = 1.0, device: Any = None, dtype: str = "float32", requires_grad: bool = False
 ) -> Tensor:
     """The number c everywhere."""
-    device = _device(device)
-    return _tensor(device.full(_shape(shape), c, dtype=dtype), device, dtype, requires_grad)
+    device = as_device(device)
+    return Tensor.make_const(device.full(as_shape(shape), c, dtype=dtype), requires_grad=requires_grad)
 
 
 def ones(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
@@ -73,17 +72,17 @@ def zeros(*shape: int, device: Any = None, dtype: str = "float32", requires_grad
 
 def randb(*shape: int, p: float = 0.5, device: Any = None, dtype: str = "bool", requires_grad: bool = False) -> Tensor:
     """True with probability p: where a uniform number is at most p."""
-    device = _device(device)
-    return _tensor(device.rand(*_shape(shape)) <= p, device, dtype, requires_grad)
+    device = as_device(device)
+    return Tensor(_draw(device.rand, shape, dtype) <= p, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
 def one_hot(n: int, i: Tensor, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """A row of n numbers for every index: 1 at the index, else 0.  (B,) → (B, n)."""
-    device = i.device if device is None and isinstance(i, Tensor) else _device(device)
+    device = i.device if device is None and isinstance(i, Tensor) else as_device(device)
     indices = (i.numpy() if isinstance(i, Tensor) else i).astype("int32")
-    if indices.size and not (0 <= indices.min() and indices.max() < n):
+    if indices.size and not (indices.min() >= 0 and indices.max() < n):
         raise ArgumentError(f"one_hot: indices from {indices.min()} to {indices.max()}, wanted 0 to {n - 1}")
-    return _tensor(device.one_hot(n, indices, dtype=dtype), device, dtype, requires_grad)
+    return Tensor.make_const(device.one_hot(n, indices, dtype=dtype), requires_grad=requires_grad)
 
 
 def zeros_like(array: Tensor, *, device: Any = None, requires_grad: bool = False) -> Tensor:

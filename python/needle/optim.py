@@ -1,0 +1,73 @@
+"""Optimizers: SGD and Adam of the course, and by name what `optimizers/` holds besides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .core import Tensor
+from .optimizers import *  # noqa: F403
+from .optimizers import Optimizer, has_fast_twin
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum.
+
+    With g = gradient + weight_decay θ:  u = momentum u + (1 - momentum) g, from u = 0, and θ = θ - lr u.
+    """
+
+    def __init__(
+        self, params: Iterable[Tensor], lr: float = 0.01, momentum: float = 0.0, weight_decay: float = 0.0
+    ) -> None:
+        super().__init__(params)
+        self.lr = lr
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.u: dict[Tensor, Tensor] = {}
+
+    @has_fast_twin
+    def step(self) -> None:
+        for p in self.params:
+            if p.grad is None:
+                continue
+            grad = p.grad.data + self.weight_decay * p.data
+            self.u[p] = self.momentum * self.u.get(p, 0) + (1 - self.momentum) * grad
+            p.data = Tensor(p.data - self.lr * self.u[p], dtype=p.dtype)
+
+
+class Adam(Optimizer):
+    """Steps scaled by running means of the gradient and of its square.  (Kingma and Ba 2015, algorithm 1)
+
+    weight_decay is added to the gradient, weight_decay θ; AdamW keeps it apart.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float = 0.01,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params)
+        self.lr = lr
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.eps = eps
+        self.weight_decay = weight_decay
+        self.t = 0
+        self.m: dict[Tensor, Tensor] = {}
+        self.v: dict[Tensor, Tensor] = {}
+
+    @has_fast_twin
+    def step(self) -> None:
+        self.t += 1
+        for p in self.params:
+            if p.grad is None:
+                continue
+            grad = p.grad.data + self.weight_decay * p.data
+            self.m[p] = self.beta1 * self.m.get(p, 0) + (1 - self.beta1) * grad
+            self.v[p] = self.beta2 * self.v.get(p, 0) + (1 - self.beta2) * (grad * grad)
+            mean = self.m[p] / (1 - self.beta1**self.t)
+            square = self.v[p] / (1 - self.beta2**self.t)
+            p.data = Tensor(p.data - self.lr * mean / (square**0.5 + self.eps), dtype=p.dtype)
