@@ -362,10 +362,10 @@ class Tensor(Value):
             raise ArgumentTypeError("Tensor: got a TensorTuple; take its parts, or ndl.stack them")
         if isinstance(array, Tensor):
             array = array.realize_cached_data()
-            same = (device is None or as_device(device) == _device_of(array)) and (
+            same = (device is None or as_device(device) == device_of(array)) and (
                 dtype is None or array.dtype == dtype
             )
-            data = array if same else _make_array(array, device or _device_of(array), dtype or array.dtype)
+            data = array if same else _make_array(array, device or device_of(array), dtype or array.dtype)
         else:
             data = _make_array(array, device, dtype)
         self._init(None, (), data, requires_grad)
@@ -400,7 +400,7 @@ class Tensor(Value):
 
     @property
     def device(self) -> Any:
-        return _device_of(self.realize_cached_data())
+        return device_of(self.realize_cached_data())
 
     @property
     def ndim(self) -> int:
@@ -650,7 +650,7 @@ def _is_scalar(value: Any) -> bool:
     return isinstance(value, (Number, np.generic)) or (isinstance(value, np.ndarray) and value.size == 1)
 
 
-def _device_of(array: Any) -> Any:
+def device_of(array: Any) -> Any:
     return array.device if BACKEND == "nd" else default_device()
 
 

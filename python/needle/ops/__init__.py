@@ -1,12 +1,102 @@
-"""The operators, and the plug by which `Tensor.__add__` and its like find them."""
+"""The operators, and the plug by which `Tensor.__add__` and its like find them.
+
+ops_mathematic, ops_logarithmic and ops_tuple hold the operators of the course, the other files what the library adds.
+"""
 
 from __future__ import annotations
 
 import sys
 
 from .. import autograd
-from .ops_logarithmic import *  # noqa: F403
-from .ops_mathematic import *  # noqa: F403
-from .ops_tuple import *  # noqa: F403
+from . import (
+    ops_activation,
+    ops_assignment,
+    ops_casting,
+    ops_comparison,
+    ops_convolution,
+    ops_elementwise,
+    ops_indexing,
+    ops_logarithmic,
+    ops_mathematic,
+    ops_reduction,
+    ops_shape,
+    ops_tuple,
+)
+from .ops_activation import *
+from .ops_assignment import *
+from .ops_casting import *
+from .ops_comparison import *
+from .ops_convolution import *
+from .ops_elementwise import *
+from .ops_indexing import *
+from .ops_logarithmic import *
+from .ops_mathematic import *
+from .ops_reduction import *
+from .ops_shape import *
+from .ops_tuple import *
+
+__all__ = [
+    *ops_activation.__all__,
+    *ops_assignment.__all__,
+    *ops_casting.__all__,
+    *ops_comparison.__all__,
+    *ops_convolution.__all__,
+    *ops_elementwise.__all__,
+    *ops_indexing.__all__,
+    *ops_logarithmic.__all__,
+    *ops_mathematic.__all__,
+    *ops_reduction.__all__,
+    *ops_shape.__all__,
+    *ops_tuple.__all__,
+]
+
+# operators that are also methods: x.exp() is ops.exp(x), and x.max(1) is ops.max(x, 1)
+METHODS = {
+    name: globals()[name]
+    for name in [
+        "abs",
+        "argmax",
+        "argmin",
+        "clip",
+        "clone",
+        "cos",
+        "exp",
+        "expand_dims",
+        "flatten",
+        "flip",
+        "gather",
+        "gelu",
+        "isfinite",
+        "isnan",
+        "log",
+        "logsoftmax",
+        "logsumexp",
+        "masked_fill",
+        "max",
+        "maximum",
+        "mean",
+        "min",
+        "minimum",
+        "pad",
+        "permute",
+        "relu",
+        "requires_grad_",
+        "sigmoid",
+        "sign",
+        "silu",
+        "sin",
+        "softmax",
+        "softplus",
+        "split",
+        "sqrt",
+        "square",
+        "squeeze",
+        "std",
+        "take",
+        "tanh",
+        "unsqueeze",
+        "var",
+    ]
+}
 
 autograd.ops = sys.modules[__name__]

@@ -5,10 +5,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp
+from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, device_of
 from ..backend_selection import NDArray, array_api, as_strided
 from ..errors import ShapeError
 from .ops_tuple import make_tuple
+
+__all__ = [
+    "AddScalar",
+    "BroadcastTo",
+    "Conv",
+    "Dilate",
+    "DivScalar",
+    "EWiseAdd",
+    "EWiseDiv",
+    "EWiseMul",
+    "EWisePow",
+    "Exp",
+    "Flip",
+    "Log",
+    "MatMul",
+    "MulScalar",
+    "Negate",
+    "PowerScalar",
+    "ReLU",
+    "Reshape",
+    "Split",
+    "Stack",
+    "Summation",
+    "Tanh",
+    "Transpose",
+    "UnDilate",
+    "add",
+    "add_scalar",
+    "broadcast_to",
+    "conv",
+    "dilate",
+    "divide",
+    "divide_scalar",
+    "exp",
+    "flip",
+    "log",
+    "matmul",
+    "mul_scalar",
+    "multiply",
+    "negate",
+    "power",
+    "power_scalar",
+    "relu",
+    "reshape",
+    "split",
+    "stack",
+    "summation",
+    "tanh",
+    "transpose",
+    "undilate",
+]
 
 
 class EWiseAdd(ElementwiseOp):
@@ -418,7 +469,8 @@ class Dilate(TensorOp):
     def compute(self, a: NDArray) -> NDArray:
         step = self.dilation + 1
         axes = _existing(self.axes, a.ndim)
-        out = array_api.zeros_like(a, shape=tuple(s * step if i in axes else s for i, s in enumerate(a.shape)))
+        shape = tuple(s * step if i in axes else s for i, s in enumerate(a.shape))
+        out = device_of(a).zeros(*shape, dtype=a.dtype)
         out[tuple(slice(None, None, step if i in axes else 1) for i in range(a.ndim))] = a
         return out
 

@@ -9,6 +9,16 @@ from ..backend_selection import NDArray
 from ..errors import ArgumentTypeError
 from ..init import zeros_like
 
+__all__ = [
+    "FusedAddScalars",
+    "Identity",
+    "MakeTensorTuple",
+    "TupleGetItem",
+    "fused_add_scalars",
+    "make_tuple",
+    "tuple_get_item",
+]
+
 
 class MakeTensorTuple(TensorTupleOp):
     reads_inputs = reads_output = False

@@ -1,0 +1,276 @@
+"""Functions of each entry on its own, beyond those of the course."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..autograd import ElementwiseOp, Tensor
+from ..backend_selection import BACKEND, NDArray, array_api
+from ..errors import ArgumentError
+from ..init import zeros_like
+
+__all__ = [
+    "Abs",
+    "Clip",
+    "Clone",
+    "Cos",
+    "Maximum",
+    "Minimum",
+    "ScalarDiv",
+    "ScalarPower",
+    "Sign",
+    "Sin",
+    "Sqrt",
+    "Where",
+    "abs",
+    "clip",
+    "clone",
+    "cos",
+    "masked_fill",
+    "maximum",
+    "minimum",
+    "scalar_div",
+    "scalar_power",
+    "sign",
+    "sin",
+    "sqrt",
+    "square",
+    "where",
+]
+
+
+class ScalarDiv(ElementwiseOp):
+    reads_output = False
+
+    def __init__(self, scalar: Any) -> None:
+        self.scalar = scalar
+
+    def compute(self, a: NDArray) -> NDArray:
+        return self.scalar / a
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        a = node.inputs[0]
+        return out_grad * -self.scalar / a / a
+
+
+def scalar_div(scalar: Any, a: Tensor) -> Tensor:
+    """scalar / a, for a number."""
+    return ScalarDiv(scalar)(a)
+
+
+class ScalarPower(ElementwiseOp):
+    reads_inputs = False
+
+    def __init__(self, scalar: Any) -> None:
+        self.scalar = scalar
+
+    def compute(self, a: NDArray) -> NDArray:
+        return self.scalar**a
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        # 0ᵃ is 0 for all a > 0: its slope is 0, too, and not 0 · log 0
+        log_of_scalar = math.log(self.scalar) if self.scalar > 0 else 0.0 if self.scalar == 0 else math.nan
+        return out_grad * node * log_of_scalar
+
+
+def scalar_power(scalar: Any, a: Tensor) -> Tensor:
+    """scalar to the power of a, for a number."""
+    return ScalarPower(scalar)(a)
+
+
+class Abs(ElementwiseOp):
+    reads_output = False
+
+    def compute(self, a: NDArray) -> NDArray:
+        return array_api.abs(a)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return out_grad * sign(node.inputs[0])
+
+
+def abs(a: Tensor) -> Tensor:
+    """|a|; the slope at 0 is taken as 0."""
+    return Abs()(a)
+
+
+class Sign(ElementwiseOp):
+    reads_inputs = reads_output = False
+
+    def compute(self, a: NDArray) -> NDArray:
+        return array_api.sign(a)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return zeros_like(out_grad)
+
+
+def sign(a: Tensor) -> Tensor:
+    """-1, 0 or 1, as a is below, at or above 0; its slope is 0."""
+    return Sign()(a)
+
+
+class Sqrt(ElementwiseOp):
+    reads_inputs = False
+
+    def compute(self, a: NDArray) -> NDArray:
+        return array_api.sqrt(a)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return out_grad * node**-1 * 0.5
+
+
+def sqrt(a: Tensor) -> Tensor:
+    """The square root; its slope at 0 is infinite."""
+    return Sqrt()(a)
+
+
+def square(a: Tensor) -> Tensor:
+    """a²."""
+    return a * a
+
+
+class Sin(ElementwiseOp):
+    reads_output = False
+
+    def compute(self, a: NDArray) -> NDArray:
+        return array_api.sin(a)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return out_grad * cos(node.inputs[0])
+
+
+def sin(a: Tensor) -> Tensor:
+    """The sine of a, in radians."""
+    return Sin()(a)
+
+
+class Cos(ElementwiseOp):
+    reads_output = False
+
+    def compute(self, a: NDArray) -> NDArray:
+        return array_api.cos(a)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return -out_grad * sin(node.inputs[0])
+
+
+def cos(a: Tensor) -> Tensor:
+    """The cosine of a, in radians."""
+    return Cos()(a)
+
+
+class Clip(ElementwiseOp):
+    reads_output = False
+
+    def __init__(self, low: float | None = None, high: float | None = None) -> None:
+        if low is None and high is None:
+            raise ArgumentError("clip: neither low nor high is given")
+        if low is not None and high is not None and low > high:
+            raise ArgumentError(f"clip: low {low} lies above high {high}")
+        self.low, self.high = low, high
+
+    def compute(self, a: NDArray) -> NDArray:
+        a = a if self.low is None else array_api.maximum(a, self.low)
+        return a if self.high is None else array_api.minimum(a, self.high)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        a = node.inputs[0].realize_cached_data()
+        inside = 1 if self.low is None else a > self.low
+        inside = inside if self.high is None else (a < self.high) * inside
+        return out_grad * Tensor.make_const(inside)
+
+
+def clip(a: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
+    """a held between two numbers, either of which may be left out.  At and beyond a bound the slope is 0."""
+    return Clip(low, high)(a)
+
+
+class Clone(ElementwiseOp):
+    reads_inputs = reads_output = False
+
+    def compute(self, a: NDArray) -> NDArray:
+        return np.array(a) if BACKEND == "np" else a.copy()
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return out_grad
+
+
+def clone(a: Tensor) -> Tensor:
+    """A copy with storage of its own, through which gradients flow."""
+    return Clone()(a)
+
+
+class Maximum(ElementwiseOp):
+    reads_output = False
+
+    def compute(self, a: NDArray, b: NDArray) -> NDArray:
+        return array_api.maximum(a, b)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        to_a = out_grad * _share_of_larger(*node.inputs)
+        return to_a, out_grad - to_a
+
+
+def maximum(a: Tensor, b: Any) -> Tensor:
+    """The larger of a and b, entry by entry; equal entries share the gradient, half each."""
+    return Maximum()(a, _tensor_like(b, a))
+
+
+class Minimum(ElementwiseOp):
+    reads_output = False
+
+    def compute(self, a: NDArray, b: NDArray) -> NDArray:
+        return array_api.minimum(a, b)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        to_b = out_grad * _share_of_larger(*node.inputs)
+        return out_grad - to_b, to_b
+
+
+def minimum(a: Tensor, b: Any) -> Tensor:
+    """The smaller of a and b, entry by entry; equal entries share the gradient, half each."""
+    return Minimum()(a, _tensor_like(b, a))
+
+
+def _share_of_larger(a: Tensor, b: Tensor) -> Tensor:
+    """1 where a is larger, ½ where both are equal, else 0: a constant."""
+    x, y = a.realize_cached_data(), b.realize_cached_data()
+    return Tensor.make_const((x > y).astype(x.dtype) + (x == y).astype(x.dtype) * 0.5)
+
+
+class Where(ElementwiseOp):
+    reads_output = False
+
+    def compute(self, condition: NDArray, a: NDArray, b: NDArray) -> NDArray:
+        return array_api.where(condition, a, b)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        condition, nothing = node.inputs[0], zeros_like(out_grad)
+        return zeros_like(condition), Where()(condition, out_grad, nothing), Where()(condition, nothing, out_grad)
+
+
+def where(condition: Tensor, a: Any, b: Any) -> Tensor:
+    """a where condition holds, else b, entry by entry.
+
+    The three are stretched to one shape; a or b may be a number.  What is not chosen gets a gradient of 0, even where
+    it is infinite or NaN.
+    """
+    like = a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else condition
+    condition = _tensor_like(condition, like, "bool")
+    return Where()(condition.detach().astype("bool"), _tensor_like(a, like), _tensor_like(b, like))
+
+
+def masked_fill(a: Tensor, mask: Tensor, value: float) -> Tensor:
+    """a with the number value where mask holds; no gradient flows there."""
+    return where(mask, value, a)
+
+
+def _tensor_like(value: Any, like: Tensor, dtype: Any = None) -> Tensor:
+    """value as a tensor that can meet like; numbers take its dtype."""
+    if isinstance(value, Tensor) or not isinstance(like, Tensor):
+        return value
+    if dtype is None and np.ndim(value) == 0:
+        dtype = like.dtype
+    return Tensor(value, device=like.device, dtype=dtype, requires_grad=False)
