@@ -53,50 +53,14 @@ __all__ = [
 # operators that are also methods: x.exp() is ops.exp(x), and x.max(1) is ops.max(x, 1)
 METHODS = {
     name: globals()[name]
-    for name in [
-        "abs",
-        "argmax",
-        "argmin",
-        "clip",
-        "clone",
-        "cos",
-        "exp",
-        "expand_dims",
-        "flatten",
-        "flip",
-        "gather",
-        "gelu",
-        "isfinite",
-        "isnan",
-        "log",
-        "logsoftmax",
-        "logsumexp",
-        "masked_fill",
-        "max",
-        "maximum",
-        "mean",
-        "min",
-        "minimum",
-        "pad",
-        "permute",
-        "relu",
-        "requires_grad_",
-        "sigmoid",
-        "sign",
-        "silu",
-        "sin",
-        "softmax",
-        "softplus",
-        "split",
-        "sqrt",
-        "square",
-        "squeeze",
-        "std",
-        "take",
-        "tanh",
-        "unsqueeze",
-        "var",
-    ]
+    for line in (
+        "abs clip clone cos exp log maximum minimum sign sin sqrt square tanh",
+        "gelu logsoftmax relu sigmoid silu softmax softplus",
+        "argmax argmin logsumexp max mean min std var",
+        "expand_dims flatten flip pad permute split squeeze unsqueeze",
+        "gather isfinite isnan masked_fill requires_grad_ take",
+    )
+    for name in line.split()
 }
 
 autograd.ops = sys.modules[__name__]

@@ -80,7 +80,7 @@ def isnan(a: Tensor) -> Tensor:
 
 def isfinite(a: Tensor) -> Tensor:
     """True where a is neither infinite nor NaN."""
-    return _asked("isfinite", a, lambda x: x * 0 == 0)
+    return _asked("isfinite", a, lambda x: x * 0 == 0)  # inf · 0 and NaN · 0 are NaN
 
 
 def _compared(name: str, a: Any, b: Any, question: Callable) -> Tensor:
@@ -93,7 +93,8 @@ def _compared(name: str, a: Any, b: Any, question: Callable) -> Tensor:
 def _asked(name: str, a: Any, question: Callable) -> Tensor:
     if not isinstance(a, Tensor):
         raise ArgumentTypeError(f"{name}: got {describe(a)}, wanted a Tensor")
-    return Tensor.make_const(question(a.realize_cached_data()).astype("bool"))
+    with np.errstate(invalid="ignore"):
+        return Tensor.make_const(question(a.realize_cached_data()).astype("bool"))
 
 
 def _of_one_shape(name: str, a: Any, b: Any) -> tuple[NDArray, Any]:
