@@ -46,15 +46,17 @@ class Conv(Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4 or x.shape[1] != self.in_channels:
             raise ShapeError(f"conv: got images of shape {x.shape}, wanted (N, {self.in_channels}, H, W)")
-        pixels = x.transpose((1, 2)).transpose((2, 3))  # N C H W → N H W C
-        y = ops.conv(pixels, self.weight, stride=self.stride, padding=self.kernel_size // 2)
+        pixels, padding = x.transpose((1, 2)).transpose((2, 3)), self.kernel_size // 2  # N C H W → N H W C
+        if self.kernel_size % 2 == 0:
+            pixels, padding = ops.pad(pixels, ((0, 0), *2 * ((padding - 1, padding),), (0, 0))), 0
+        y = ops.conv(pixels, self.weight, stride=self.stride, padding=padding)
         if self.bias is not None:
             y = y + ops.broadcast_to(ops.reshape(self.bias, (1, 1, 1, self.out_channels)), y.shape)
         return y.transpose((2, 3)).transpose((1, 2))
 
 
 def _first(name: str, size: int | tuple[int, ...]) -> int:
-    size = size[0] if isinstance(size, (tuple, list)) else size
-    if size < 1:
-        raise ArgumentError(f"conv: {name} {size}, wanted 1 or more")
+    size = size[0] if isinstance(size, (tuple, list)) and size else size
+    if not isinstance(size, int) or size < 1:
+        raise ArgumentError(f"conv: {name} {size!r}, wanted a whole number from 1 on")
     return size
