@@ -83,6 +83,13 @@ def enable_grad() -> recording:
 # --------------------------------------------------------------------------------------------------------------------
 
 
+def _in_dtype_of(value: Value, grad: Value) -> Value:
+    """grad in the float type of value, where an operator's other inputs have widened it."""
+    if not (isinstance(value, Tensor) and isinstance(grad, Tensor)) or grad.dtype == value.dtype:
+        return grad
+    return grad.astype(value.dtype) if str(value.dtype) in ("float32", "float64") else grad
+
+
 def _snake_case(name: str) -> str:
     """GetItem → get_item."""
     return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
@@ -122,7 +129,7 @@ class Op:
         grads = tuple(grads) if isinstance(grads, (tuple, list)) else (grads,)
         if len(grads) != len(node.inputs):
             raise GraphError(f"{self.name}: gradient returned {len(grads)} values for {len(node.inputs)} inputs")
-        return grads
+        return tuple(map(_in_dtype_of, node.inputs, grads))
 
     def _gradient(self, out_grad: Value, node: Value) -> Any:
         if not _state.recording:
@@ -163,22 +170,21 @@ class ElementwiseOp(TensorOp):
 
 def _of_one_shape(name: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """The tensors as they are if their shapes agree, else stretched to their common shape by broadcast_to."""
-    shapes = [t.shape for t in tensors if isinstance(t, Tensor)]
-    if shapes.count(shapes[0]) == len(tensors):
+    _check_tensors(name, tensors)
+    shapes = [t.shape for t in tensors]
+    if shapes.count(shapes[0]) == len(shapes):
         return tensors
     # >>> never
-    if len(shapes) == len(tensors):
-        with contextlib.suppress(ValueError):
-            shape = np.broadcast_shapes(*shapes)
-            return [t if t.shape == shape else ops.BroadcastTo(shape)(t) for t in tensors]
+    with contextlib.suppress(ValueError):
+        shape = np.broadcast_shapes(*shapes)
+        return [t if t.shape == shape else ops.BroadcastTo(shape)(t) for t in tensors]
     # <<< never
-    _check_tensors(name, tensors)
     raise ShapeError(f"{name}: shapes {' and '.join(map(str, shapes))} differ; stretch one with broadcast_to")
 
 
-def _check_tensors(name: str, args: Sequence[object]) -> None:
+def _check_tensors(name: str, args: Sequence[object], kind: type | None = None) -> None:
     for arg in args:
-        if not isinstance(arg, Value):
+        if not isinstance(arg, kind or Tensor):
             raise ArgumentTypeError(f"{name}: got {describe(arg)}, wanted a Tensor")
 
 
@@ -291,7 +297,7 @@ class Value:
         requires_grad = False
         for x in inputs:
             if not isinstance(x, Value):
-                _check_tensors(op.name, inputs)
+                _check_tensors(op.name, inputs, Value)
             requires_grad = requires_grad or x.requires_grad
         value = cls.__new__(cls)
         value._init(op, inputs, None, requires_grad and _state.recording)
@@ -362,9 +368,7 @@ class Tensor(Value):
             raise ArgumentTypeError("Tensor: got a TensorTuple; take its parts, or ndl.stack them")
         if isinstance(array, Tensor):
             array = array.realize_cached_data()
-            same = (device is None or as_device(device) == device_of(array)) and (
-                dtype is None or array.dtype == dtype
-            )
+            same = (device is None or as_device(device) == device_of(array)) and (dtype is None or array.dtype == dtype)
             data = array if same else _make_array(array, device or device_of(array), dtype or array.dtype)
         else:
             data = _make_array(array, device, dtype)
@@ -561,13 +565,25 @@ class Tensor(Value):
     def __rmatmul__(self, other: Any) -> Tensor:
         return self._with(other, lambda t: t @ self)
 
+    def __floordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return ops.remainder(other, self)
+
     __radd__ = __add__
     __rmul__ = __mul__
 
     def _with(self, other: Any, as_tensor: Callable, as_scalar: Callable | None = None) -> Tensor:
         """self and a number by as_scalar, self and an array by as_tensor; NotImplemented for what is neither."""
         if as_scalar is not None and _is_scalar(other):
-            return as_scalar(other)(self)
+            return as_scalar(other if BACKEND == "np" or isinstance(other, Number) else other.item())(self)
         if isinstance(other, (np.ndarray, NDArray, list, tuple)):
             return as_tensor(Tensor(other, device=self.device, requires_grad=False))
         return NotImplemented

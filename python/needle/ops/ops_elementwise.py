@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from ..autograd import ElementwiseOp, Tensor
 from ..backend_selection import BACKEND, NDArray, array_api
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError, describe
 from ..init import zeros_like
+from .ops_mathematic import quiet
 
 __all__ = [
     "Abs",
     "Clip",
     "Clone",
     "Cos",
+    "FloorDivide",
     "Maximum",
     "Minimum",
+    "Remainder",
     "ScalarDiv",
     "ScalarPower",
     "Sign",
@@ -29,9 +33,11 @@ __all__ = [
     "clip",
     "clone",
     "cos",
+    "floor_divide",
     "masked_fill",
     "maximum",
     "minimum",
+    "remainder",
     "scalar_div",
     "scalar_power",
     "sign",
@@ -67,6 +73,7 @@ class ScalarPower(ElementwiseOp):
     def __init__(self, scalar: Any) -> None:
         self.scalar = scalar
 
+    @quiet
     def compute(self, a: NDArray) -> NDArray:
         return self.scalar**a
 
@@ -202,6 +209,36 @@ def clone(a: Tensor) -> Tensor:
     return Clone()(a)
 
 
+class FloorDivide(ElementwiseOp):
+    reads_inputs = reads_output = False
+
+    def compute(self, a: NDArray, b: NDArray) -> NDArray:
+        return a // b
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        return zeros_like(out_grad), zeros_like(out_grad)
+
+
+def floor_divide(a: Any, b: Any) -> Tensor:
+    """⌊a / b⌋: rounded down, so that -7 // 2 is -4; its slope is 0.  Either may be a number."""
+    return FloorDivide()(*_tensors("floor_divide", a, b))
+
+
+class Remainder(ElementwiseOp):
+    reads_output = False
+
+    def compute(self, a: NDArray, b: NDArray) -> NDArray:
+        return a % b
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        return out_grad, -out_grad * floor_divide(*node.inputs)
+
+
+def remainder(a: Any, b: Any) -> Tensor:
+    """a - ⌊a / b⌋ b: it has the sign of b.  Either may be a number."""
+    return Remainder()(*_tensors("remainder", a, b))
+
+
 class Maximum(ElementwiseOp):
     reads_output = False
 
@@ -213,9 +250,9 @@ class Maximum(ElementwiseOp):
         return to_a, out_grad - to_a
 
 
-def maximum(a: Tensor, b: Any) -> Tensor:
-    """The larger of a and b, entry by entry; equal entries share the gradient, half each."""
-    return Maximum()(a, _tensor_like(b, a))
+def maximum(a: Any, b: Any) -> Tensor:
+    """The larger of a and b, entry by entry; equal entries share the gradient, half each.  Either may be a number."""
+    return Maximum()(*_tensors("maximum", a, b))
 
 
 class Minimum(ElementwiseOp):
@@ -229,9 +266,9 @@ class Minimum(ElementwiseOp):
         return out_grad - to_b, to_b
 
 
-def minimum(a: Tensor, b: Any) -> Tensor:
-    """The smaller of a and b, entry by entry; equal entries share the gradient, half each."""
-    return Minimum()(a, _tensor_like(b, a))
+def minimum(a: Any, b: Any) -> Tensor:
+    """The smaller of a and b, entry by entry; equal entries share the gradient, half each.  Either may be a number."""
+    return Minimum()(*_tensors("minimum", a, b))
 
 
 def _share_of_larger(a: Tensor, b: Tensor) -> Tensor:
@@ -251,26 +288,37 @@ class Where(ElementwiseOp):
         return zeros_like(condition), Where()(condition, out_grad, nothing), Where()(condition, nothing, out_grad)
 
 
-def where(condition: Tensor, a: Any, b: Any) -> Tensor:
+def where(condition: Any, a: Any, b: Any) -> Tensor:
     """a where condition holds, else b, entry by entry.
 
     The three are stretched to one shape; a or b may be a number.  What is not chosen gets a gradient of 0, even where
     it is infinite or NaN.
     """
-    like = a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else condition
-    condition = _tensor_like(condition, like, "bool")
-    return Where()(condition.detach().astype("bool"), _tensor_like(a, like), _tensor_like(b, like))
+    condition, a, b = _tensors("where", condition, a, b)
+    return Where()(condition.detach().astype("bool"), a, b)
 
 
-def masked_fill(a: Tensor, mask: Tensor, value: float) -> Tensor:
+def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
     """a with the number value where mask holds; no gradient flows there."""
     return where(mask, value, a)
 
 
-def _tensor_like(value: Any, like: Tensor, dtype: Any = None) -> Tensor:
-    """value as a tensor that can meet like; numbers take its dtype."""
-    if isinstance(value, Tensor) or not isinstance(like, Tensor):
-        return value
-    if dtype is None and np.ndim(value) == 0:
-        dtype = like.dtype
+def _tensors(name: str, *values: Any) -> list[Tensor]:
+    """The values as tensors that can meet: arrays on the device of the last tensor, numbers in its dtype, too."""
+    like = next((value for value in reversed(values) if isinstance(value, Tensor)), None)
+    return [value if isinstance(value, Tensor) else _constant(name, value, like) for value in values]
+
+
+def _constant(name: str, value: Any, like: Tensor | None) -> Tensor:
+    if like is None or not isinstance(value, (Number, np.generic, np.ndarray, NDArray, list, tuple)):
+        raise ArgumentTypeError(f"{name}: got {describe(value)}, wanted a Tensor")
+    if isinstance(value, (Number, np.generic)):
+        return _number(value, like)
+    return Tensor(value, device=like.device, requires_grad=False)
+
+
+def _number(value: Any, like: Tensor) -> Tensor:
+    """A number as a tensor of like's dtype, or of a float type if it would be cut."""
+    whole = isinstance(value, (bool, int, np.bool_, np.integer))
+    dtype = like.dtype if whole or np.dtype(like.dtype).kind == "f" else "float32"
     return Tensor(value, device=like.device, dtype=dtype, requires_grad=False)

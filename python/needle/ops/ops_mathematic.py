@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, device_of
 from ..backend_selection import NDArray, array_api, as_strided
-from ..errors import ShapeError
+from ..errors import ArgumentError, ShapeError
 from .ops_tuple import make_tuple
 
 __all__ = [
@@ -60,6 +63,17 @@ __all__ = [
     "transpose",
     "undilate",
 ]
+
+
+def quiet(function: Callable) -> Callable:
+    """Without the warnings that NumPy gives where inf or NaN is the right answer."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return function(*args)
+
+    return wrapped
 
 
 class EWiseAdd(ElementwiseOp):
@@ -134,9 +148,11 @@ def mul_scalar(a: Tensor, scalar: Any) -> Tensor:
 class EWisePow(ElementwiseOp):
     name = "power"
 
+    @quiet  # 0⁻¹ is inf, and a negative number has no real logarithm
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a**b
 
+    @quiet
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
         a, b = node.inputs
         # where a or b is 0 the factor beside the critical term is 0, too: lift the term away from 0⁻¹ and log 0
@@ -158,6 +174,7 @@ class PowerScalar(ElementwiseOp):
     def __init__(self, scalar: Any) -> None:
         self.scalar = scalar
 
+    @quiet
     def compute(self, a: NDArray) -> NDArray:
         return a**self.scalar
 
@@ -174,14 +191,14 @@ def power_scalar(a: Tensor, scalar: Any) -> Tensor:
 
 class EWiseDiv(ElementwiseOp):
     name = "divide"
-    reads_output = False
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         return a / b
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
-        a, b = node.inputs
-        return out_grad / b, -out_grad * a / (b * b)
+        b = node.inputs[1]
+        grad_a = out_grad / b
+        return grad_a, -grad_a * node  # node is a / b: no b² that could overflow
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
@@ -295,7 +312,7 @@ def shape_with_ones(shape: Shape, axes: int | Sequence[int] | None) -> Shape:
     """shape with extent 1 at the reduced axes: what keepdims would give.  (2, 3, 4), 1 → (2, 1, 4)."""
     if axes is None:
         return (1,) * len(shape)
-    axes = (axes,) if isinstance(axes, int) else axes
+    axes = axes if isinstance(axes, (tuple, list)) else (axes,)
     reduced = {axis % len(shape) for axis in axes}
     return tuple(1 if axis in reduced else extent for axis, extent in enumerate(shape))
 
@@ -455,8 +472,8 @@ class Flip(TensorOp):
         return flip(out_grad, self.axes)
 
 
-def flip(a: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Reverse a along axes."""
+def flip(a: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
+    """Reverse a along axes, along all by default."""
     return Flip(axes)(a)
 
 
@@ -514,6 +531,8 @@ class Conv(TensorOp):
 
     def __init__(self, stride: int | None = 1, padding: int | tuple[int, int] | None = 0) -> None:
         self.stride, self.padding = stride or 1, padding or 0
+        if self.stride < 1 or min(_pair(self.padding)) < 0:
+            raise ArgumentError(f"conv: stride {stride}, padding {padding}; wanted stride ≥ 1 and padding ≥ 0")
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         columns, out_shape = im2col(a, b.shape, self.stride, self.padding)
