@@ -56,6 +56,8 @@ def promote(a: str, b: str) -> str:
 
 def promote_to_compare(a: str, b: str) -> str:
     """The dtype to compare in: as `promote`, but float64 where float32 would blur large integers."""
+    if a == b:
+        return a
     both = promote(a, b)
     return "float64" if both == "float32" and {a, b} & {"int32", "int64"} else both
 
@@ -86,6 +88,8 @@ def to_power(dtype: str) -> str:
 
 def scalar_to_compare(dtype: str, scalar: Scalar) -> str:
     """The dtype in which an array of that dtype is compared with a number, so that no integer is blurred."""
+    if dtype in FLOATS:
+        return dtype
     both = promote_scalar(dtype, scalar)
     blurred = both == "float32" and dtype in _LIMITS
     return "float64" if blurred or (both in _LIMITS and not fits(int(scalar), both)) else both

@@ -603,7 +603,7 @@ def take(a: NDArray, indices: Any, axis: int | None = None) -> NDArray:
     out = a._new(front + indices.shape + back, a.dtype)
     if out.size:
         if extent == 0:
-            raise IndexError("take: nothing to take from an axis of size 0")
+            raise IndexError(f"take: index {_first(indices)} is out of bounds for an axis of size 0")
         sizes = math.prod(front), extent, math.prod(back)
         a._kernel("take")(a._flat(a.dtype), indices._flat("int64"), out._handle, *sizes)
     return out
@@ -623,7 +623,7 @@ def scatter_add(a: NDArray, indices: Any, values: NDArray, axis: int = 0) -> NDA
     out = a._cast(dtypes.promote(a.dtype, values.dtype)).copy()
     if values.size:
         if extent == 0:
-            raise IndexError("scatter_add: nowhere to add on an axis of size 0")
+            raise IndexError(f"scatter_add: index {_first(indices)} is out of bounds for an axis of size 0")
         sizes = math.prod(front), extent, math.prod(back)
         out._kernel("scatter_add")(values._flat(out.dtype), indices._flat("int64"), out._handle, *sizes)
     return out
@@ -641,3 +641,7 @@ def _as_indices(indices: Any, a: NDArray, op: str) -> NDArray:
     if positions.dtype.kind not in "iu" and positions.size:
         raise DTypeError(f"{op}: indices of dtype {positions.dtype}, wanted integers")
     return interop.like(positions.astype(np.int64), a)
+
+
+def _first(indices: NDArray) -> int:
+    return int(indices.numpy().flat[0])

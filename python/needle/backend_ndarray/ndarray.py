@@ -420,19 +420,17 @@ class NDArray:
             other = interop.like(other, self)
         if isinstance(other, NDArray):
             self._check_pair(other, op)
-            dtype = dtypes.promote_to_compare(self._dtype, other._dtype)
+            dtype, form = dtypes.promote_to_compare(self._dtype, other._dtype), "ewise_"
         elif dtypes.is_scalar(other):
-            dtype = dtypes.scalar_to_compare(self._dtype, other)
+            dtype, form = dtypes.scalar_to_compare(self._dtype, other), "scalar_"
             other = dtypes.cast_scalar(other, dtype, op)
         else:
             return NotImplemented
-        if kernels.device_kernel("ewise_" + op, self._device.name, dtype) is None:
+        kernel = kernels.device_kernel(form + op, self._device.name, dtype)
+        if kernel is None:
             return self._compare_by_eq_and_ge(other, op)
         out = self._new(self._shape, "float32")
-        if isinstance(other, NDArray):
-            self._kernel("ewise_" + op, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
-        else:
-            self._kernel("scalar_" + op, dtype)(self._flat(dtype), other, out._handle)
+        kernel(self._flat(dtype), other._flat(dtype) if form == "ewise_" else other, out._handle)
         return out
 
     def _compare_by_eq_and_ge(self, other: Any, op: str) -> NDArray:
@@ -519,16 +517,6 @@ class NDArray:
         self._check_device(other, "matmul")
         return products.matmul(self, other)
 
-    def _matmul_2d(self, other: NDArray) -> NDArray:
-        """(m, n) @ (n, p) → (m, p), of one dtype, none empty; by the course's tiled kernel where the tiles fit."""
-        (m, n), p = self._shape, other._shape[1]
-        tile = getattr(self._device, "__tile_size__", None)
-        if tile and self._dtype == "float32" and kernels.mode() == "course" and not (m % tile or n % tile or p % tile):
-            return products.matmul_tiled(self, other, tile)
-        out = self._new((m, p), self._dtype)
-        self._kernel("matmul")(self._flat(self._dtype), other._flat(self._dtype), out._handle, m, n, p)
-        return out
-
     def __rmatmul__(self, other: Any) -> NDArray:
         return interop.like(other, self) @ self if isinstance(other, np.ndarray) else NotImplemented
 
@@ -542,22 +530,21 @@ class NDArray:
         axes = indexing.as_axes(axis, self.ndim, "reduce")
         kept = tuple(a for a in range(self.ndim) if a not in axes)
         shape = (1,) if axis is None and not keepdims else indexing.without(self._shape, axes, keepdims)
-        return self.permute(kept + axes), self._new(shape, dtype or self._dtype)
+        view = self if kept + axes == tuple(range(self.ndim)) else self.permute(kept + axes)
+        return view, self._new(shape, dtype or self._dtype)
 
     def _reduce(
         self, op: str, axis: Axes, keepdims: bool, empty: float | None = None, dtype: str | None = None
     ) -> NDArray:
         """Reduce with the kernel reduce_`op`; `empty` is what nothing reduces to, if it reduces to anything."""
         view, out = self.reduce_view_out(axis, keepdims, dtype)
-        if out.size == 0:
-            return out
-        reduce_size = view.size // out.size
-        if reduce_size:
-            self._kernel("reduce_" + op)(view._flat(self._dtype), out._handle, reduce_size)
-        elif empty is None:
+        reduce_size = math.prod(self._shape[a] for a in indexing.as_axes(axis, self.ndim, op))
+        if reduce_size == 0 and empty is None:
             raise ShapeError(f"{op}: nothing to choose from in an array of shape {self._shape}, axis {axis}")
-        else:
+        if reduce_size == 0:
             out.fill(empty)
+        elif out.size:
+            self._kernel("reduce_" + op)(view._flat(self._dtype), out._handle, reduce_size)
         return out
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> NDArray:

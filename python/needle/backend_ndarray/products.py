@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import kernels
 from ..errors import ShapeError
@@ -16,31 +16,40 @@ if TYPE_CHECKING:
 
 def matmul(a: NDArray, b: NDArray) -> NDArray:
     """a @ b as in NumPy: (…, m, n) @ (…, n, p) → (…, m, p); an operand with a single axis is a row or a column."""
+    if a.ndim == 2 and b.ndim == 2:
+        return matmul_2d(a, b)
     if not a.ndim or not b.ndim:
         raise ShapeError(f"matmul: {a.shape} @ {b.shape}: an operand has no axes; multiply by it with *")
     left = a.expand_dims(0) if a.ndim == 1 else a
     right = b.expand_dims(1) if b.ndim == 1 else b
+    added = [axis for axis, operand in ((-2, a), (-1, b)) if operand.ndim == 1]
     if left.shape[-1] != right.shape[-2]:
-        raise ShapeError(f"matmul: {a.shape} @ {b.shape}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
+        raise _mismatch(a, b, left.shape[-1], right.shape[-2])
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
     if batch is None:
         raise ShapeError(f"matmul: {a.shape} @ {b.shape}: the axes in front do not broadcast")
-    dtype = promote(a.dtype, b.dtype)
-    out = _matmul(left._cast(dtype), right._cast(dtype), batch)
-    added = [axis for axis, operand in ((-2, a), (-1, b)) if operand.ndim == 1]
-    return out.squeeze(added) if added else out
+    return matmul_batched(left, right, batch).squeeze(added)
 
 
-def _matmul(a: NDArray, b: NDArray, batch: Shape) -> NDArray:
-    (m, n), p = a.shape[-2:], b.shape[-1]
-    shape = batch + (m, p)
-    if 0 in shape or n == 0:
-        out = a._new(shape, a.dtype)
+def _mismatch(a: NDArray, b: NDArray, columns: int, rows: int) -> ShapeError:
+    return ShapeError(f"matmul: {a.shape} @ {b.shape}: inner sizes {columns} and {rows} differ")
+
+
+def matmul_2d(a: NDArray, b: NDArray) -> NDArray:
+    """(m, n) @ (n, p) → (m, p); by the course's tiled kernel if tiles fit, in mode "course"."""
+    (m, n), (rows, p) = a._shape, b._shape
+    if n != rows:
+        raise _mismatch(a, b, n, rows)
+    dtype = promote(a._dtype, b._dtype)
+    tile = getattr(a._device, "__tile_size__", None) if kernels.mode() == "course" and dtype == "float32" else None
+    if tile and m * n * p and not (m % tile or n % tile or p % tile):
+        return matmul_tiled(a._cast(dtype), b._cast(dtype), tile)
+    out = a._new((m, p), dtype)
+    if n == 0:
         out.fill(0)  # an empty sum
-        return out
-    if b.ndim == 2:  # every row of the batch meets the same matrix: one product does
-        return a.reshape((-1, n))._matmul_2d(b).reshape(shape)
-    return matmul_batched(a, b, batch)
+    elif m and p:
+        a._kernel("matmul", dtype)(a._flat(dtype), b._flat(dtype), out._handle, m, n, p)
+    return out
 
 
 def matmul_tiled(a: NDArray, b: NDArray, tile: int) -> NDArray:
@@ -52,7 +61,7 @@ def matmul_tiled(a: NDArray, b: NDArray, tile: int) -> NDArray:
     return out.permute((0, 2, 1, 3)).reshape((m, p))
 
 
-def _tiles(a: NDArray, tile: int):
+def _tiles(a: NDArray, tile: int) -> Any:
     """(m, n) → compact (m / tile, n / tile, tile, tile): each tile lies together in memory."""
     rows, columns = a.shape
     return a.reshape((rows // tile, tile, columns // tile, tile)).permute((0, 2, 1, 3))._flat(a.dtype)
@@ -61,22 +70,31 @@ def _tiles(a: NDArray, tile: int):
 def matmul_batched(a: NDArray, b: NDArray, batch: Shape) -> NDArray:
     """Products of corresponding matrices of two batches, of which either may be a single matrix."""
     (m, n), p = a.shape[-2:], b.shape[-1]
-    out, count = a._new(batch + (m, p), a.dtype), math.prod(batch)
-    kernel = kernels.device_kernel("matmul_batched", a.device.name, a.dtype)
-    if kernel is not None:
-        (left, left_step), (right, right_step) = _batch_of(a, batch), _batch_of(b, batch)
-        kernel(left, right, out._handle, count, m, n, p, left_step, right_step)
-        return out
-    lefts, rights = (x.broadcast_to(batch + x.shape[-2:]).reshape((count, *x.shape[-2:])) for x in (a, b))
-    products = out.reshape((count, m, p))
-    for i in range(count):
-        products[i] = lefts[i].reshape((m, n))._matmul_2d(rights[i].reshape((n, p)))
+    if b.ndim == 2 and n:  # every row of the batch meets the same matrix: one product does
+        return matmul_2d(a.reshape((-1, n)), b).reshape(batch + (m, p))
+    dtype = promote(a.dtype, b.dtype)
+    out = a._new(batch + (m, p), dtype)
+    kernel = kernels.device_kernel("matmul_batched", a.device.name, dtype)
+    if n == 0:
+        out.fill(0)  # empty sums
+    elif out.size and kernel is not None:
+        (left, left_step), (right, right_step) = _batch_of(a, batch, dtype), _batch_of(b, batch, dtype)
+        kernel(left, right, out._handle, math.prod(batch), m, n, p, left_step, right_step)
+    elif out.size:
+        _one_by_one(a.broadcast_to(batch + (m, n)), b.broadcast_to(batch + (n, p)), out)
     return out
 
 
-def _batch_of(x: NDArray, batch: Shape) -> tuple:
+def _batch_of(x: NDArray, batch: Shape, dtype: str) -> tuple[Any, int]:
     """Flat storage of the matrices of a batch, and the step from one to the next: 0 where there is but one."""
-    rows, columns = x.shape[-2:]
-    if x.size == rows * columns:
-        return x._flat(x.dtype), 0
-    return x.broadcast_to(batch + (rows, columns))._flat(x.dtype), rows * columns
+    size = x.shape[-2] * x.shape[-1]
+    if x.size == size:
+        return x._flat(dtype), 0
+    return x.broadcast_to(batch + x.shape[-2:])._flat(dtype), size
+
+
+def _one_by_one(a: NDArray, b: NDArray, out: NDArray) -> None:
+    """Products of a batch where no kernel takes all of it."""
+    lefts, rights, products = (x.reshape((-1, *x.shape[-2:])) for x in (a, b, out))
+    for i in range(len(products)):
+        products[i] = matmul_2d(lefts[i].reshape(a.shape[-2:]), rights[i].reshape(b.shape[-2:]))
