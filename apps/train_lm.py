@@ -1,0 +1,162 @@
+"""Train a language model on a text in the layout of the Penn Treebank, and let it write.
+
+python apps/train_lm.py --model lstm
+python apps/train_lm.py --model transformer
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))  # this tree's needle
+
+from collections.abc import Sequence
+
+import needle as ndl
+import numpy as np
+from models import LanguageModel
+from needle import nn
+from training import Log, folder_of, progress, script
+
+
+@script(
+    __doc__,
+    model=("lstm", "transformer", "rnn"),
+    data=("shakespeare", "ptb"),
+    epochs=4,
+    batch_size=32,
+    lr=0.003,
+    weight_decay=0.0,
+    seq_len=32,
+    embedding_size=256,
+    hidden_size=256,
+    num_layers=1,
+    clip=1.0,
+    words=120,
+    temperature=0.8,
+    helps={
+        "model": "what reads the text",
+        "data": "folder of train.txt and test.txt",
+        "seq_len": "words in one step",
+        "embedding_size": "numbers that stand for a word",
+        "hidden_size": "units of a layer",
+        "num_layers": "layers of the sequence model",
+        "clip": "bound on the norm of the gradient",
+        "words": "how many to write in the end",
+        "temperature": "below 1 the likeliest words are preferred",
+    },
+    smoke={"epochs": 2, "embedding_size": 16, "hidden_size": 16, "batch_size": 8, "seq_len": 8, "words": 20},
+)
+def main(chosen: argparse.Namespace) -> None:
+    corpus = ndl.data.Corpus(text_folder(chosen))
+    train, test = (ndl.data.batchify(ids, chosen.batch_size) for ids in (corpus.train, corpus.test))
+    vocabulary = len(corpus.dictionary)
+    print(f"{len(corpus.train):,} words to learn from, {len(corpus.test):,} to be tested on, {vocabulary:,} different")
+
+    sizes = (chosen.embedding_size, vocabulary, chosen.hidden_size, chosen.num_layers)
+    model = LanguageModel(*sizes, seq_model=chosen.model, seq_len=chosen.seq_len)
+    optimizer = ndl.optim.Adam(model.parameters(), lr=chosen.lr, weight_decay=chosen.weight_decay)
+    steps = chosen.epochs * len(range(0, len(train) - 1, chosen.seq_len))
+    schedule = ndl.optim.CosineAnnealingLR(optimizer, steps)
+
+    log = Log(chosen)
+    for epoch in range(1, chosen.epochs + 1):
+        train_loss = read(model, train, chosen, f"epoch {epoch} of {chosen.epochs}", optimizer, schedule)
+        with ndl.no_grad():
+            test_loss = read(model, test, chosen, "test")
+        log.row(epoch=epoch, train_perplexity=perplexity(train_loss), test_perplexity=perplexity(test_loss))
+    text = write(model, corpus.dictionary, chosen)
+    (log.folder / "sample.txt").write_text(text + "\n", encoding="utf-8")
+    print(f"\n{text}\n")
+    baseline = perplexity(unigram_loss(corpus, vocabulary))
+    log.close(
+        unigram_perplexity=baseline, test_perplexity=perplexity(test_loss), ratio=perplexity(test_loss) / baseline
+    )
+
+
+def read(
+    model: LanguageModel,
+    text: np.ndarray,
+    chosen: argparse.Namespace,
+    title: str,
+    optimizer: ndl.optim.Optimizer | None = None,
+    schedule: object = None,
+) -> float:
+    """Predict every next word of a batchified text, learning from it if an optimizer is given.
+
+    Returns the mean loss over all words.  An rnn or lstm carries its state on; gradients end where a step does.
+    """
+    model.train() if optimizer else model.eval()
+    total, count, state = 0.0, 0, None
+    for start in progress(range(0, len(text) - 1, chosen.seq_len), title):
+        words, following = ndl.data.get_batch(text, start, chosen.seq_len)
+        logits, state = model(words, state)
+        state = detached(state)
+        loss = nn.SoftmaxLoss()(logits, following)
+        if optimizer:
+            optimizer.reset_grad()
+            loss.backward()
+            optimizer.clip_grad_norm(chosen.clip)
+            optimizer.step()
+            schedule.step()
+        total += loss.item() * len(following)
+        count += len(following)
+    return total / count
+
+
+def detached(state: ndl.Tensor | tuple[ndl.Tensor, ...]) -> ndl.Tensor | tuple[ndl.Tensor, ...]:
+    return tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
+
+
+def write(
+    model: LanguageModel, dictionary: ndl.data.Dictionary, chosen: argparse.Namespace, temperature: float = 0.8
+) -> str:
+    """Draw word after word from what the model finds likely."""
+    model.eval()
+    ids, state = [dictionary.word2idx["<eos>"]], None
+    with ndl.no_grad():
+        for _ in range(chosen.words):
+            # a recurrent state holds what came before; a transformer has to see it again
+            seen = ids[-chosen.seq_len :] if chosen.model == "transformer" else ids[-1:]
+            column = ndl.Tensor(np.array(seen).reshape(-1, 1))
+            logits, state = model(column, state)
+            ids.append(draw(logits.numpy()[-1], chosen.temperature))
+    return " ".join(dictionary.idx2word[i] for i in ids[1:]).replace("<eos>", "\n")
+
+
+def draw(logits: np.ndarray, temperature: float) -> int:
+    odds = np.exp((logits - logits.max()).astype(np.float64) / temperature)
+    return int(np.random.choice(len(odds), p=odds / odds.sum()))
+
+
+def perplexity(loss: float) -> float:
+    """Between how many equally likely words one would have to choose to be as unsure."""
+    return float(np.exp(loss))
+
+
+def unigram_loss(corpus: ndl.data.Corpus, vocabulary: int) -> float:
+    """The mean loss on the test text of a model that knows only how often each word is used, plus one."""
+    counts = np.bincount(corpus.train, minlength=vocabulary) + 1
+    return float(-np.log(counts / counts.sum())[corpus.test].mean())
+
+
+def text_folder(chosen: argparse.Namespace) -> Path:
+    """The folder of train.txt and test.txt; for --smoke one with sentences of a tiny language."""
+    if not chosen.smoke:
+        return folder_of(chosen.data, chosen.data, "train.txt", chosen.download)
+    folder = chosen.out / "text"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in (("train.txt", 200), ("test.txt", 50)):
+        (folder / name).write_text("".join(f"{sentence()}\n" for _ in range(lines)))
+    return folder
+
+
+def sentence() -> str:
+    parts: Sequence[Sequence[str]] = (("the", "a"), ("cat", "dog", "bird"), ("sees", "likes"), ("the", "a"), ("mouse",))
+    return " ".join(str(np.random.choice(words)) for words in parts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""What the checks of all stages share: one process per stage, comparisons with float64 NumPy, data that look real.
+
+Each stage's conftest.py calls `begin` before anything imports needle.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+
+
+def begin(stage: str, backend: str) -> Callable:
+    """Choose the stage's backend for this process and put this tree first on the path.
+
+    Returns pytest's hook pytest_collection_modifyitems, which refuses to run anything but this stage's tests: a
+    process has one backend, and every stage has apps of its own.
+    """
+    needle = sys.modules.get("needle")
+    if needle is not None and backend != needle.core.BACKEND:
+        raise pytest.UsageError(f"tests/{stage} wants backend {backend}, but needle runs with {needle.core.BACKEND}")
+    os.environ["NEEDLE_BACKEND"] = backend
+    sys.path[:0] = [str(ROOT / "python"), str(ROOT / "apps"), str(ROOT)]
+
+    def refuse_company(items: list[pytest.Item]) -> None:
+        others = [item.nodeid for item in items if TESTS / stage not in item.path.parents]
+        if others:
+            raise pytest.UsageError(f"tests/{stage} wants a process of its own; leave out {others[0].split('::')[0]}")
+
+    return refuse_company
+
+
+def devices() -> list:
+    """Parameters for `device`: cpu, and cuda, which is skipped with its reason where there is none."""
+    import needle as ndl
+
+    cuda = ndl.cuda()
+    no_gpu = pytest.mark.skipif(not cuda.enabled(), reason="no CUDA device here")
+    return [pytest.param(ndl.cpu(), id="cpu"), pytest.param(cuda, id="cuda", marks=no_gpu)]
+
+
+# ---- comparing ------------------------------------------------------------------------------------------------------
+
+
+def assert_close(got: Any, want: Any, terms: int = 16, dtype: Any = None) -> None:
+    """got (a Tensor or an array) has the shape of want and its values, but for the rounding of a sum of `terms` terms.
+
+    The bound is 8 · terms · eps of got's type, relative to the largest entry of want (or to 1 if that is larger).
+    """
+    got = got.numpy() if hasattr(got, "numpy") else np.asarray(got)
+    want = np.asarray(want, np.float64)
+    eps = np.finfo(dtype or got.dtype).eps if (dtype or got.dtype.kind == "f") else 0
+    assert got.shape == want.shape, f"shape {got.shape}, wanted {want.shape}"
+    bound = 8 * terms * eps * max(1.0, np.abs(want).max(initial=0.0))
+    np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+
+
+def numerical_gradients(
+    f: Callable[..., np.ndarray], arrays: Sequence[np.ndarray], weights: np.ndarray, eps: float = 1e-6
+) -> list[np.ndarray]:
+    """Central differences, in float64, of sum(f(*arrays) * weights) with respect to each entry of each array."""
+    arrays = [np.array(a, np.float64) for a in arrays]
+    gradients = [np.zeros_like(a) for a in arrays]
+    for array, gradient in zip(arrays, gradients, strict=True):
+        for index in np.ndindex(array.shape):
+            kept = array[index]
+            array[index] = kept + eps
+            above = np.array(f(*arrays))  # a copy: f may return a view
+            array[index] = kept - eps
+            gradient[index] = np.sum((above - f(*arrays)) * weights) / (2 * eps)
+            array[index] = kept
+    return gradients
+
+
+def upstream(shape: Sequence[int], seed: int = 0) -> np.ndarray:
+    """What could flow back into an operator: no two entries alike, so that a forgotten or averaged axis shows."""
+    return np.random.RandomState(seed).uniform(0.5, 2.0, tuple(shape)) * np.where(np.indices(shape).sum(0) % 2, -1, 1)
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def real_data(*parts: str) -> Path | None:
+    """A file or folder below NEEDLE_DATA_DIR, or None if it is not there."""
+    base = os.environ.get("NEEDLE_DATA_DIR")
+    path = Path(base).joinpath(*parts) if base else None
+    return path if path is not None and path.exists() else None
+
+
+def need_real_data(*parts: str) -> Path:
+    """The same, or the test is skipped."""
+    path = real_data(*parts)
+    if path is None:
+        pytest.skip(f"no {'/'.join(parts)}: set NEEDLE_DATA_DIR to the folder that holds it")
+    return path
+
+
+def write_mnist(folder: Path, part: str, count: int, seed: int = 0, side: int = 28) -> tuple[np.ndarray, np.ndarray]:
+    """Write two files in MNIST's format; returns pixels uint8 (count, side, side) and labels uint8 (count,).
+
+    Each digit has a bright bar at a place of its own, so that a network can learn them.
+    """
+    random = np.random.RandomState(seed)
+    labels = random.randint(0, 10, count).astype(np.uint8)
+    pixels = random.randint(0, 60, (count, side, side)).astype(np.uint8)
+    for image, label in zip(pixels, labels, strict=True):
+        image[2 * label : 2 * label + 3, 3:-3] += 120
+    write_gzip(folder / f"{part}-images-idx3-ubyte.gz", struct.pack(">4I", 2051, *pixels.shape) + pixels.tobytes())
+    write_gzip(folder / f"{part}-labels-idx1-ubyte.gz", struct.pack(">2I", 2049, count) + labels.tobytes())
+    return pixels, labels
+
+
+def write_gzip(path: Path, content: bytes) -> None:
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(content)
+
+
+def write_cifar10(folder: Path, count: int, seed: int = 0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Write the six files of CIFAR-10 with `count` images each; returns {file: (bytes (count, 3072), labels)}."""
+    random = np.random.RandomState(seed)
+    written = {}
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        data = random.randint(0, 256, (count, 3072)).astype(np.uint8)
+        labels = random.randint(0, 10, count)
+        with (folder / name).open("wb") as file:
+            pickle.dump({b"data": data, b"labels": labels.tolist()}, file, protocol=2)
+        written[name] = data, labels
+    return written
