@@ -4,34 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from . import optimizers
 from .core import Tensor
 from .optimizers import *  # noqa: F403
 from .optimizers import Optimizer, has_fast_twin
+
+__all__ = ["SGD", "Adam", *optimizers.__all__]
 
 
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum.
 
     With g = gradient + weight_decay θ:  u = momentum u + (1 - momentum) g, from u = 0, and θ = θ - lr u.
+    Since u starts at 0, early steps are small: unbiased divides u by 1 - momentumᵗ.  nesterov steps along
+    momentum u + (1 - momentum) g, where u will have carried the parameters.  (Sutskever et al. 2013, eq. 3 and 4)
     """
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.01, momentum: float = 0.0, weight_decay: float = 0.0
+        self,
+        params: Iterable[Tensor],
+        lr: float = 0.01,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        *,
+        nesterov: bool = False,
+        unbiased: bool = False,
     ) -> None:
         super().__init__(params)
         self.lr = lr
         self.momentum = momentum
         self.weight_decay = weight_decay
+        self.nesterov = nesterov
+        self.unbiased = unbiased
+        self.t = 0
         self.u: dict[Tensor, Tensor] = {}
 
     @has_fast_twin
     def step(self) -> None:
+        self.t += 1
         for p in self.params:
             if p.grad is None:
                 continue
             grad = p.grad.data + self.weight_decay * p.data
-            self.u[p] = self.momentum * self.u.get(p, 0) + (1 - self.momentum) * grad
-            p.data = Tensor(p.data - self.lr * self.u[p], dtype=p.dtype)
+            direction = self.u[p] = self.momentum * self.u.get(p, 0) + (1 - self.momentum) * grad
+            if self.nesterov:
+                direction = self.momentum * self.u[p] + (1 - self.momentum) * grad
+            if self.unbiased:
+                direction = direction / (1 - self.momentum**self.t)
+            p.data = Tensor(p.data - self.lr * direction, dtype=p.dtype)
 
 
 class Adam(Optimizer):
