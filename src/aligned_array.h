@@ -12,7 +12,8 @@
 
 namespace needle {
 
-/// Thrown by what a learner has still to write; Python sees a NotImplementedError: "hw3/compact is not implemented yet".
+/// Thrown by what a learner has still to write; Python sees a NotImplementedError: "hw3/compact is not implemented
+/// yet".
 struct NotImplemented : std::logic_error {
   explicit NotImplemented(const char* part) : std::logic_error(std::string(part) + " is not implemented yet") {}
 };
@@ -73,8 +74,8 @@ struct Registered {
 }  // namespace cpu
 }  // namespace needle
 
-// One statement at file scope defines a kernel and registers it.  The formula gives out[i] from a = a[i] and, where there
-// is a second operand, b = b[i] or the number val.
+// One statement at file scope defines a kernel and registers it.  The formula gives out[i] from a = a[i] and, where
+// there is a second operand, b = b[i] or the number val.
 
 #define NEEDLE_EWISE_UNARY(Name, py_name, formula)              \
   void Ewise##Name(const AlignedArray& in, AlignedArray* out) { \
@@ -85,22 +86,22 @@ struct Registered {
   }                                                             \
   static const Registered<EwiseUnary> ewise_##Name##_registered(py_name, Ewise##Name)
 
-#define NEEDLE_EWISE_BINARY(Name, py_name, formula)                                      \
+#define NEEDLE_EWISE_BINARY(Name, py_name, formula)                                          \
   void Ewise##Name(const AlignedArray& left, const AlignedArray& right, AlignedArray* out) { \
-    for (size_t i = 0; i < out->size; i++) {                                             \
-      [[maybe_unused]] const scalar_t a = left.ptr[i], b = right.ptr[i];                 \
-      out->ptr[i] = formula;                                                             \
-    }                                                                                    \
-  }                                                                                      \
+    for (size_t i = 0; i < out->size; i++) {                                                 \
+      [[maybe_unused]] const scalar_t a = left.ptr[i], b = right.ptr[i];                     \
+      out->ptr[i] = formula;                                                                 \
+    }                                                                                        \
+  }                                                                                          \
   static const Registered<EwiseBinary> ewise_##Name##_registered(py_name, Ewise##Name)
 
-#define NEEDLE_EWISE_SCALAR(Name, py_name, formula)                                            \
+#define NEEDLE_EWISE_SCALAR(Name, py_name, formula)                                             \
   void Scalar##Name(const AlignedArray& in, [[maybe_unused]] scalar_t val, AlignedArray* out) { \
-    for (size_t i = 0; i < out->size; i++) {                                                   \
-      [[maybe_unused]] const scalar_t a = in.ptr[i];                                           \
-      out->ptr[i] = formula;                                                                   \
-    }                                                                                          \
-  }                                                                                            \
+    for (size_t i = 0; i < out->size; i++) {                                                    \
+      [[maybe_unused]] const scalar_t a = in.ptr[i];                                            \
+      out->ptr[i] = formula;                                                                    \
+    }                                                                                           \
+  }                                                                                             \
   static const Registered<EwiseScalar> scalar_##Name##_registered(py_name, Scalar##Name)
 
 #endif  // NEEDLE_ALIGNED_ARRAY_H_

@@ -1,7 +1,7 @@
 // The course's CPU kernels: plain loops over flat float32 storage.
 //
-// An array in Python is a shape, strides and an offset over one AlignedArray; the bindings have checked that every index
-// which these describe lies inside the storage, and that there is at least one element to work on.
+// An array in Python is a shape, strides and an offset over one AlignedArray; the bindings have checked that every
+// index which these describe lies inside the storage, and that there is at least one element to work on.
 #include <cmath>
 #include <cstdint>
 
@@ -98,7 +98,8 @@ void Matmul(const AlignedArray& a, const AlignedArray& b, AlignedArray* out, int
   }
 }
 
-/// out += a @ b for three kTile x kTile blocks.  The compiler may assume that the blocks are aligned and do not overlap.
+/// out += a @ b for three kTile x kTile blocks.  The compiler may assume that the blocks are aligned and do not
+/// overlap.
 static inline void AlignedDot(const scalar_t* __restrict__ a, const scalar_t* __restrict__ b,
                               scalar_t* __restrict__ out) {
   a = static_cast<const scalar_t*>(__builtin_assume_aligned(a, kAlignment));

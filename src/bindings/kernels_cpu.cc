@@ -1,5 +1,5 @@
-// The Python module around the library's typed kernels.  The kernels check their arguments themselves; here is only what
-// Python needs: numbers, NumPy arrays, exceptions, and the GIL released.
+// The Python module around the library's typed kernels.  The kernels check their arguments themselves; here is only
+// what Python needs: numbers, NumPy arrays, exceptions, and the GIL released.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -21,14 +21,14 @@ void Map(int64_t size, T* out, const Formula& formula) {
 // ---- the formulas -------------------------------------------------------------------------------------------------
 
 // each a struct with the formula, for the types that it is defined for
-#define NEEDLE_UNARY(name, Types, formula)                  \
-  struct name {                                             \
-    using types = Types;                                    \
-    static constexpr const char* kEwise = "ewise_" #name;   \
-    template <typename T>                                   \
-    static T Apply(T a) {                                   \
-      return formula;                                       \
-    }                                                       \
+#define NEEDLE_UNARY(name, Types, formula)                \
+  struct name {                                           \
+    using types = Types;                                  \
+    static constexpr const char* kEwise = "ewise_" #name; \
+    template <typename T>                                 \
+    static T Apply(T a) {                                 \
+      return formula;                                     \
+    }                                                     \
   };
 #define NEEDLE_BINARY(name, Types, Result, formula)         \
   struct name {                                             \
@@ -117,7 +117,8 @@ void WithScalar(const Buffer& a, const Scalar& val, Buffer& out) {
     CheckBuffer(Op::kScalar, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
     const T right = val.as<T>(Op::kScalar);
     RefuseNegativePower<Op>(Op::kScalar, &right, 1);
-    Map(a.size(), out.as<ResultOf<Op, T>>(), [left = a.as<T>(), right](int64_t i) { return Op::Apply(left[i], right); });
+    Map(a.size(), out.as<ResultOf<Op, T>>(),
+        [left = a.as<T>(), right](int64_t i) { return Op::Apply(left[i], right); });
   });
 }
 
@@ -177,9 +178,8 @@ void Where(const Buffer& cond, const Buffer& a, const Buffer& b, Buffer& out) {
   CheckBuffer("where", "out", out, a.size(), a.dtype());
   Visit(a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    Map(a.size(), out.as<T>(), [cond = cond.as<Bool>(), yes = a.as<T>(), no = b.as<T>()](int64_t i) {
-      return cond[i] ? yes[i] : no[i];
-    });
+    Map(a.size(), out.as<T>(),
+        [cond = cond.as<Bool>(), yes = a.as<T>(), no = b.as<T>()](int64_t i) { return cond[i] ? yes[i] : no[i]; });
   });
 }
 

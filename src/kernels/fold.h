@@ -11,9 +11,10 @@ namespace needle {
 constexpr int64_t kLanes = 32;
 constexpr int64_t kFoldBlock = 16 * kLanes;
 
-/// Fold [run, run + length) of one block or less; `fold` is associative but for rounding, `first` its identity.
+/// Fold [run, run + length), of one block or less; where it is shorter than the lanes, onto `first`.  Not inlined: the
+/// unrolled lanes would cost seconds of compilation at every call.
 template <typename T, typename Fold>
-T FoldBlock(const T* run, int64_t length, T first, const Fold& fold) {
+__attribute__((noinline)) T FoldBlock(const T* run, int64_t length, T first, const Fold& fold) {
   if (length < kLanes) {
     for (int64_t i = 0; i < length; i++) first = fold(first, run[i]);
     return first;
@@ -31,9 +32,10 @@ T FoldBlock(const T* run, int64_t length, T first, const Fold& fold) {
   return lane[0];
 }
 
-/// Fold a run of any length: blocks, halved like a tree.
+/// Fold a run of any length: blocks, halved like a tree.  `first` may count more than once: it is an identity, or a
+/// member of a run whose maximum is sought.
 template <typename T, typename Fold>
-T FoldRun(const T* run, int64_t length, T first, const Fold& fold) {
+__attribute__((noinline)) T FoldRun(const T* run, int64_t length, T first, const Fold& fold) {
   if (length <= kFoldBlock) return FoldBlock(run, length, first, fold);
   const int64_t half = length / 2 / kFoldBlock * kFoldBlock;
   const int64_t left = half ? half : kFoldBlock;

@@ -16,8 +16,8 @@ void CheckIndices(const char* who, const Buffer& indices, int64_t axis_size) {
   const int64_t* index = indices.as<int64_t>();
   for (int64_t i = 0; i < indices.size(); i++) {
     if (index[i] >= -axis_size && index[i] < axis_size) continue;
-    throw std::out_of_range(std::string(who) + ": index " + std::to_string(index[i]) + " is out of bounds for an axis of " +
-                            std::to_string(axis_size) + " elements");
+    throw std::out_of_range(std::string(who) + ": index " + std::to_string(index[i]) +
+                            " is out of bounds for an axis of " + std::to_string(axis_size) + " elements");
   }
 }
 

@@ -4,12 +4,14 @@
 
 #include "../checks.h"
 #include "arithmetic.h"
+#include "gemm.h"
 #include "parallel.h"
 
 namespace needle {
 namespace {
 
-constexpr int64_t kGrain = 1 << 16;  // multiplications
+constexpr int64_t kGrain = 1 << 16;      // multiplications
+constexpr int64_t kSmallGemm = 1 << 12;  // fewer are done before a matrix is packed
 
 /// Rows [begin, end) of a product.
 template <typename T>
@@ -20,6 +22,15 @@ void PlainRows(const T* a, const T* b, T* out, int64_t n, int64_t p, int64_t beg
       for (int64_t j = 0; j < p; j++) out[i * p + j] = Add(out[i * p + j], Multiply(a[i * n + k], b[k * p + j]));
     }
   }
+}
+
+/// The fast product where there is one.
+template <typename T>
+void OneMatmul(const T* a, const T* b, T* out, int64_t m, int64_t n, int64_t p) {
+  if constexpr (kIsFloat<T>) {
+    if (m * n * p > kSmallGemm) return Gemm(a, b, out, m, n, p);
+  }
+  PlainMatmul(a, b, out, m, n, p);
 }
 
 }  // namespace
@@ -43,9 +54,13 @@ void MatmulBatched(const Buffer& a, const Buffer& b, Buffer& out, int64_t batch,
   if (out.size() == 0) return;
   Visit(a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    for (int64_t i = 0; i < batch; i++) {
-      PlainMatmul(a.as<T>() + i * a_step, b.as<T>() + i * b_step, out.as<T>() + i * m * p, m, n, p);
-    }
+    // threads share the batch if there is a product for each of them, and else each product
+    ParallelFor(batch, batch < NumThreads() ? batch : 1 + kGrain / std::max<int64_t>(1, m * n * p),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; i++) {
+                    OneMatmul(a.as<T>() + i * a_step, b.as<T>() + i * b_step, out.as<T>() + i * m * p, m, n, p);
+                  }
+                });
   });
 }
 

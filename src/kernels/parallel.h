@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -15,24 +16,30 @@ namespace needle {
 int NumThreads();
 void SetNumThreads(int64_t threads);
 
-/// Call body(begin, end) on pieces that make up [0, count), each of `grain` items or more, on several threads where that
-/// leaves more than one piece.  body must not throw.
+/// Call body(begin, end) on pieces that make up [0, count), each of `grain` items or more, on several threads where
+/// that leaves more than one piece.  What body throws comes out of here.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
+  if (count <= 0) return;
   const int threads = static_cast<int>(std::min<int64_t>(NumThreads(), count / std::max<int64_t>(grain, 1)));
 #ifdef _OPENMP
   if (threads > 1) {
+    std::exception_ptr thrown;  // an exception must not leave the thread
 #pragma omp parallel num_threads(threads)
-    {
+    try {
       const int64_t piece = omp_get_thread_num(), pieces = omp_get_num_threads();
       const int64_t length = count / pieces, longer = count % pieces;  // the first `longer` pieces have one item more
       const int64_t begin = piece * length + std::min(piece, longer);
       body(begin, begin + length + (piece < longer));
+    } catch (...) {
+#pragma omp critical
+      thrown = std::current_exception();
     }
+    if (thrown) std::rethrow_exception(thrown);
     return;
   }
 #endif
-  if (count > 0 && threads <= 1) body(int64_t{0}, count);
+  body(int64_t{0}, count);
 }
 
 }  // namespace needle

@@ -11,8 +11,8 @@
 namespace needle {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;      // elements
-constexpr int64_t kPiece = 1 << 16;      // a longer run is cut, so that threads can share it
+constexpr int64_t kGrain = 1 << 15;  // elements
+constexpr int64_t kPiece = 1 << 16;  // a longer run is cut, so that threads can share it
 
 // what is folded; an identity is where it starts, and the result of an empty run
 struct Sum {
@@ -53,7 +53,8 @@ struct Min {
   }
 };
 
-void CheckRuns(const char* who, const Buffer& a, const Buffer& out, DType out_dtype, int64_t reduce_size, bool identity) {
+void CheckRuns(const char* who, const Buffer& a, const Buffer& out, DType out_dtype, int64_t reduce_size,
+               bool identity) {
   CheckSize(who, "a", a.size(), CheckedSize(who, {out.size(), reduce_size}));
   CheckDType(who, "out", out, out_dtype);
   CheckApart(who, a, out);
@@ -68,7 +69,7 @@ T Fold(const T* run, int64_t length) {
   } else {
     first = run[0];  // counted twice, which no maximum minds
   }
-  return FoldRun(run, length, first, Op::template Apply<T>);
+  return FoldRun(run, length, first, [](T x, T y) { return Op::Apply(x, y); });
 }
 
 /// One long run: its pieces on several threads, then the pieces' results.
@@ -120,7 +121,8 @@ void ReduceArg(const char* who, const Buffer& a, Buffer& out, int64_t reduce_siz
   Visit(a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     ParallelFor(out.size(), kGrain / std::max<int64_t>(1, reduce_size), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) out.as<int64_t>()[i] = Winner(a.as<T>() + i * reduce_size, reduce_size, beats);
+      for (int64_t i = begin; i < end; i++)
+        out.as<int64_t>()[i] = Winner(a.as<T>() + i * reduce_size, reduce_size, beats);
     });
   });
 }

@@ -27,14 +27,22 @@ void ForEachRow(int64_t rows, int64_t cols, const Body& body) {
   });
 }
 
+/// log(sum(exp(row))) in its two parts: the row's maximum, and the logarithm of what is then left.
 template <typename T>
-T LogsumexpRow(const T* row, int64_t cols) {
-  const T largest = FoldRun(row, cols, -std::numeric_limits<T>::infinity(), Maximum<T>);
-  if (!std::isfinite(largest)) return largest;  // all -inf, or one +inf or NaN, which then is the answer
-  double sum = 0;
-  for (int64_t j = 0; j < cols; j++) sum += std::exp(row[j] - largest);
-  return largest + static_cast<T>(std::log(sum));
-}
+struct ShiftedLogsumexp {
+  ShiftedLogsumexp(const T* row, int64_t cols)
+      : largest(FoldRun(row, cols, row[0], [](T x, T y) { return Maximum(x, y); })) {
+    if (!std::isfinite(largest)) return;  // all -inf, or one +inf or NaN, which then is the answer
+    double sum = 0;
+    for (int64_t j = 0; j < cols; j++) sum += std::exp(row[j] - largest);
+    log_rest = static_cast<T>(std::log(sum));
+  }
+
+  T Value() const { return largest + log_rest; }
+
+  T largest;
+  T log_rest = 0;
+};
 
 }  // namespace
 
@@ -44,7 +52,8 @@ void Logsumexp(const Buffer& a, Buffer& out, int64_t cols) {
   CheckApart(who, a, out);
   VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForEachRow(out.size(), cols, [&](int64_t row) { out.as<T>()[row] = LogsumexpRow(a.as<T>() + row * cols, cols); });
+    ForEachRow(out.size(), cols,
+               [&](int64_t row) { out.as<T>()[row] = ShiftedLogsumexp<T>(a.as<T>() + row * cols, cols).Value(); });
   });
 }
 
@@ -73,8 +82,8 @@ void Logsoftmax(const Buffer& a, Buffer& out, int64_t cols) {
     using T = typename decltype(type)::type;
     ForEachRow(rows, cols, [&](int64_t row) {
       const T* in = a.as<T>() + row * cols;
-      const T shift = LogsumexpRow(in, cols);
-      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = in[j] - shift;
+      const ShiftedLogsumexp<T> shift(in, cols);  // in two steps: small differences of large numbers stay exact
+      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = (in[j] - shift.largest) - shift.log_rest;
     });
   });
 }
@@ -88,7 +97,7 @@ void LogsoftmaxBackward(const Buffer& y, const Buffer& out_grad, Buffer& out, in
     using T = typename decltype(type)::type;
     ForEachRow(rows, cols, [&](int64_t row) {
       const T *value = y.as<T>() + row * cols, *grad = out_grad.as<T>() + row * cols;
-      const T sum = FoldRun(grad, cols, T(0), Add<T>);
+      const T sum = FoldRun(grad, cols, T(0), [](T x, T y) { return x + y; });
       for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = grad[j] - std::exp(value[j]) * sum;
     });
   });

@@ -85,7 +85,8 @@ void CopyRun(const Word* from, int64_t from_stride, Word* to, int64_t to_stride,
 /// Whether two indices of the view may mean one element: then the order of writes matters.
 bool MayRepeat(const View& view) {
   std::vector<std::pair<int64_t, int64_t>> axes;  // (step, extent)
-  for (size_t axis = 0; axis < view.shape.size(); axis++) axes.push_back({std::abs(view.strides[axis]), view.shape[axis]});
+  for (size_t axis = 0; axis < view.shape.size(); axis++)
+    axes.push_back({std::abs(view.strides[axis]), view.shape[axis]});
   std::sort(axes.begin(), axes.end());
   int64_t reach = 0;  // of the axes with smaller steps
   for (auto [step, extent] : axes) {

@@ -1,0 +1,83 @@
+// Every micro-kernel that this machine has, against the three plain loops.
+#include "check.h"
+#include "kernels/gemm.h"
+#include "kernels/matmul.h"
+#include "kernels/parallel.h"
+
+using namespace needle;
+
+template <typename T>
+static std::vector<T> Naive(const std::vector<T>& a, const std::vector<T>& b, int64_t m, int64_t n, int64_t p) {
+  std::vector<T> out(static_cast<size_t>(m * p), T(0));
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = 0; j < p; j++) {
+      for (int64_t k = 0; k < n; k++) out[i * p + j] += a[i * n + k] * b[k * p + j];
+    }
+  }
+  return out;
+}
+
+template <typename T>
+static void ExpectProduct(int64_t m, int64_t n, int64_t p) {
+  const std::vector<T> a = SmallNumbers<T>(m * n, 1), b = SmallNumbers<T>(n * p, 2);
+  const std::vector<T> wanted = Naive(a, b, m, n, p);
+  for (const GemmKernels<T>& kernels : AvailableGemmKernels<T>()) {
+    std::vector<T> out(wanted.size(), T(99));  // what was there before must not count
+    GemmWith(kernels, a.data(), b.data(), out.data(), m, n, p);
+    EXPECT(out == wanted);
+  }
+}
+
+// sums of small whole numbers are exact, so that any order of adding gives the same bits
+TEST(gemm_equals_the_plain_loops_at_every_edge) {
+  for (int64_t m : {1, 5, 6, 12, 13, 25}) {
+    for (int64_t p : {1, 7, 16, 33, 65}) {
+      for (int64_t n : {1, 2, 31}) {
+        ExpectProduct<float>(m, n, p);
+        ExpectProduct<double>(m, n, p);
+      }
+    }
+  }
+}
+
+TEST(gemm_equals_the_plain_loops_past_every_block_size) {
+  SetNumThreads(3);
+  ExpectProduct<float>(300, 400, 50);  // several blocks of rows, and of depth
+  ExpectProduct<float>(7, 800, 3100);  // several blocks of columns, shared by columns
+  ExpectProduct<double>(150, 390, 40);
+  SetNumThreads(1);
+}
+
+TEST(gemm_of_no_inner_elements_is_zero) {
+  std::vector<float> nothing, out(6, 9.0f);
+  Gemm<float>(nothing.data(), nothing.data(), out.data(), 2, 0, 3);
+  EXPECT(out == std::vector<float>(6, 0.0f));
+}
+
+template <typename T>
+static void ExpectBatch(int64_t a_stride, int64_t b_stride) {
+  const int64_t batch = 3, m = 2, n = 5, p = 4;
+  std::vector<T> a = SmallNumbers<T>(batch * m * n, 3), b = SmallNumbers<T>(batch * n * p, 4), out(batch * m * p);
+  Buffer left = View(a), right = View(b), product = View(out);
+  MatmulBatched(left, right, product, batch, m, n, p, a_stride, b_stride);
+  for (int64_t i = 0; i < batch; i++) {
+    const std::vector<T> ai(a.begin() + i * a_stride, a.end()), bi(b.begin() + i * b_stride, b.end());
+    EXPECT(std::vector<T>(out.begin() + i * m * p, out.begin() + (i + 1) * m * p) == Naive(ai, bi, m, n, p));
+  }
+}
+
+TEST(matmul_batched_reuses_a_matrix_of_stride_0) {
+  ExpectBatch<float>(10, 20);
+  ExpectBatch<double>(0, 20);
+  ExpectBatch<int64_t>(10, 0);
+  ExpectBatch<uint8_t>(0, 0);
+}
+
+TEST(matmul_refuses_sizes_that_do_not_fit) {
+  Buffer a(6, DType::kFloat32), b(6, DType::kFloat32), out(4, DType::kFloat32), wrong(4, DType::kFloat64);
+  EXPECT_THROW(std::invalid_argument, Matmul(a, b, out, 2, 3, 3));
+  EXPECT_THROW(std::invalid_argument, Matmul(a, b, out, -2, -3, 2));
+  EXPECT_THROW(std::invalid_argument, Matmul(a, b, out, int64_t{1} << 62, int64_t{1} << 62, 2));
+  EXPECT_THROW(std::invalid_argument, Matmul(a, a, a, 2, 3, 2));
+  EXPECT_THROW(TypeError, Matmul(a, b, wrong, 2, 3, 2));
+}
