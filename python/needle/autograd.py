@@ -680,6 +680,8 @@ def _make_array(source: Any, device: Any, dtype: Any) -> Any:
     if isinstance(source, (list, tuple)):
         source = [x.numpy() if isinstance(x, Tensor) else x for x in source]
     if BACKEND == "np":
+        if device is not None and not as_device(device).enabled():
+            as_device(device).refuse()
         if not isinstance(source, np.ndarray) and hasattr(source, "numpy"):
             source = source.numpy()
         try:
