@@ -347,7 +347,7 @@ class NDArray:
         return self.ewise_or_scalar(other, "ewise_div", "scalar_div", dtypes.to_float)
 
     def __rtruediv__(self, other: Any) -> NDArray:
-        return self._reflected(other, NDArray.__truediv__)
+        return self._reflected(other, NDArray.__truediv__, dtypes.to_float)
 
     def __neg__(self) -> NDArray:
         self._check_no_bool(self, "negative")
@@ -374,7 +374,7 @@ class NDArray:
         return self.ewise_or_scalar(other, "ewise_power", "scalar_power", dtypes.to_power)
 
     def __rpow__(self, other: Any) -> NDArray:
-        return self._reflected(other, NDArray.__pow__)
+        return self._reflected(other, NDArray.__pow__, dtypes.to_power)
 
     def __floordiv__(self, other: Any) -> NDArray:
         return interop.on_host(np.floor_divide, self, other)
@@ -388,13 +388,13 @@ class NDArray:
     def __rmod__(self, other: Any) -> NDArray:
         return self._reflected(other, NDArray.__mod__)
 
-    def _reflected(self, other: Any, op: Callable) -> NDArray:
+    def _reflected(self, other: Any, op: Callable, rule: Callable[[str], str] = same) -> NDArray:
         """`other op self`, where other is a number or a NumPy array."""
         if isinstance(other, np.ndarray) and other.ndim:
             return op(interop.like(other, self), self)
         if not dtypes.is_scalar(other):
             return NotImplemented
-        dtype = dtypes.promote_scalar(self._dtype, other)
+        dtype = rule(dtypes.promote_scalar(self._dtype, other))
         left = self._new(self._shape, dtype)
         left.fill(other)
         return op(left, self)
