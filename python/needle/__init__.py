@@ -1,7 +1,50 @@
-"""needle: a deep-learning framework small enough to be read whole."""
+"""needle: a deep-learning framework small enough to be read whole.
 
-from . import autograd, backend_ndarray, data, init, kernels, nn, ops, optim
-from .autograd import Op, Tensor, TensorOp, TensorTuple, TensorTupleOp, Value, enable_grad, is_recording, no_grad
+Tensors and operators are here by name (`needle.Tensor`, `needle.matmul`, …); layers are in `needle.nn`, optimizers in
+`needle.optim`, data sets and loaders in `needle.data`.
+"""
+
+from . import own_tree  # first: it refuses to be the needle of work that lies in another needle's tree
+
+from . import (  # isort: skip
+    autograd,
+    backend_ndarray,
+    core,
+    data,
+    init,
+    kernels,
+    nn,
+    ops,
+    optim,
+    profile,
+    serialize,
+    testing,
+    visualize,
+)
 from .core import *
 from .init import *
 from .ops import *
+from .profile import detect_anomaly
+from .serialize import load, load_checkpoint, save, save_checkpoint
+
+__version__ = "0.1.0"
+
+__all__ = [
+    *core.__all__,
+    *init.__all__,
+    *ops.__all__,
+    "autograd",
+    "backend_ndarray",
+    "data",
+    "detect_anomaly",
+    "load",
+    "load_checkpoint",
+    "nn",
+    "optim",
+    "profile",
+    "save",
+    "save_checkpoint",
+    "serialize",
+    "testing",
+    "visualize",
+]

@@ -36,5 +36,5 @@ def describe(value: object) -> str:
     kind = type(value).__name__
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"{kind} of shape {tuple(value.shape)}, {value.dtype}"
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"

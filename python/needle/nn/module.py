@@ -10,6 +10,7 @@ import numpy as np
 from .. import write_log
 from ..core import Tensor, Value, kernels, no_grad
 from ..errors import ArgumentError, ArgumentTypeError, describe
+from .summary import summary
 
 
 class Parameter(Tensor):
@@ -147,6 +148,10 @@ class Module:
         return HookHandle(self, "after", hook)
 
     # ---- text ------------------------------------------------------------------------------------------------------
+
+    def summary(self, *inputs: Any) -> str:
+        """A table of all modules: shape of the output, if inputs or their shapes are given, and parameter counts."""
+        return summary(self, *inputs)
 
     def __repr__(self) -> str:
         parts = [f"{key}={value!r}" for key, value in vars(self).items() if _is_setting(key, value)]
