@@ -512,7 +512,8 @@ class UnDilate(TensorOp):
         return a[tuple(slice(None, None, step if i in axes else 1) for i in range(a.ndim))]
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
-        return dilate(out_grad, self.axes, self.dilation)
+        shape, spread = node.inputs[0].shape, dilate(out_grad, self.axes, self.dilation)
+        return spread if spread.shape == shape else spread[tuple(map(slice, shape))]  # zeros that were not there
 
 
 def undilate(a: Tensor, axes: tuple[int, ...], dilation: int) -> Tensor:
