@@ -116,9 +116,14 @@ def write_mnist(folder: Path, part: str, count: int, seed: int = 0, side: int = 
     pixels = random.randint(0, 60, (count, side, side)).astype(np.uint8)
     for image, label in zip(pixels, labels, strict=True):
         image[2 * label : 2 * label + 3, 3:-3] += 120
-    write_gzip(folder / f"{part}-images-idx3-ubyte.gz", struct.pack(">4I", 2051, *pixels.shape) + pixels.tobytes())
-    write_gzip(folder / f"{part}-labels-idx1-ubyte.gz", struct.pack(">2I", 2049, count) + labels.tobytes())
+    write_mnist_files(folder, part, pixels, labels)
     return pixels, labels
+
+
+def write_mnist_files(folder: Path, part: str, pixels: np.ndarray, labels: np.ndarray) -> None:
+    """Write pixels uint8 (n, h, w) and labels uint8 (n,) as `part` of a folder in MNIST's format."""
+    write_gzip(folder / f"{part}-images-idx3-ubyte.gz", struct.pack(">4I", 2051, *pixels.shape) + pixels.tobytes())
+    write_gzip(folder / f"{part}-labels-idx1-ubyte.gz", struct.pack(">2I", 2049, len(labels)) + labels.tobytes())
 
 
 def write_gzip(path: Path, content: bytes) -> None:
