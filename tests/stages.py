@@ -22,7 +22,7 @@ ROOT = TESTS.parent
 
 
 def begin(stage: str, backend: str) -> Callable:
-    """Choose the stage's backend for this process and put this tree first on the path.
+    """Choose the stage's backend for this process, the course's kernels, and put this tree first on the path.
 
     Returns pytest's hook pytest_collection_modifyitems, which refuses to run anything but this stage's tests: a
     process has one backend, and every stage has apps of its own.
@@ -31,6 +31,7 @@ def begin(stage: str, backend: str) -> Callable:
     if needle is not None and backend != needle.core.BACKEND:
         raise pytest.UsageError(f"tests/{stage} wants backend {backend}, but needle runs with {needle.core.BACKEND}")
     os.environ["NEEDLE_BACKEND"] = backend
+    os.environ["NEEDLE_KERNELS"] = "course"  # fast twins would hide what a learner wrote
     sys.path[:0] = [str(ROOT / "python"), str(ROOT / "apps"), str(ROOT)]
 
     def refuse_company(items: list[pytest.Item]) -> None:
