@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import needle as ndl
 import numpy as np
@@ -227,10 +227,10 @@ def test_fetch_tries_the_next_mirror(server: Server, mnist: Path, monkeypatch: p
 def test_fetch_asks_the_mirror_of_the_course_first(
     server: Server, mnist: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offer(monkeypatch, "mnist", server, mirrors=("http://127.0.0.1:1/",))
-    monkeypatch.setenv("NEEDLE_DATA_MIRROR", server.url)
+    server.contents = {prefix + name: content for prefix in ("", "course/") for name, content in FILES.items()}
+    monkeypatch.setenv("NEEDLE_DATA_MIRROR", server.url + "course")
     fetch("mnist")
-    assert contents(mnist) == FILES
+    assert {name for name, _ in server.asked} == {"course/" + name for name in FILES}
 
 
 def test_fetch_does_not_keep_what_has_another_checksum(server: Server, mnist: Path) -> None:
@@ -256,15 +256,39 @@ def test_fetch_offline_says_where_to_put_the_file(mnist: Path, monkeypatch: pyte
     assert "\n" not in str(caught.value)
 
 
-def test_fetch_without_pooch_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_says_what_the_server_answered(server: Server, mnist: Path) -> None:
+    server.contents.clear()
+    with pytest.raises(ndl.data.DownloadError, match="404"):
+        fetch("mnist")
+
+
+def test_a_short_answer_is_an_error_whatever_urllib3_thinks_of_it(tmp_path: Path) -> None:
+    class Short:
+        headers: ClassVar = {"Content-Length": "10"}
+        raw = property(lambda self: self)
+
+        def stream(self, *args: Any, **kwargs: Any) -> list[bytes]:
+            return [b"abc", b"def"]
+
+    (tmp_path / "file.part").write_bytes(b"zz")
+    with pytest.raises(ConnectionError, match="ended after 8 of 12 bytes"):
+        download.ResumingDownloader(tmp_path / "file.part").write(Short(), 2)
+    assert (tmp_path / "file.part").read_bytes() == b"zzabcdef"
+
+
+def no_pooch(monkeypatch: pytest.MonkeyPatch) -> None:
     found = builtins.__import__
 
-    def no_pooch(name: str, *args: Any, **kwargs: Any) -> Any:
+    def imports(name: str, *args: Any, **kwargs: Any) -> Any:
         if name == "pooch":
             raise ImportError(name)
         return found(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", no_pooch)
+    monkeypatch.setattr(builtins, "__import__", imports)
+
+
+def test_fetch_without_pooch_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_pooch(monkeypatch)
     with pytest.raises(
         ImportError, match=r"run 'pip install pooch', or get the file by hand and put it at .*train-images"
     ):
@@ -334,13 +358,19 @@ def test_fetch_unpacks_and_the_data_set_reads_it(server: Server, cifar: Path) ->
     assert ndl.data.CIFAR10Dataset(cifar, train=True).y.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
-def test_fetch_unpacks_again_what_is_missing_or_damaged_U103(server: Server, cifar: Path) -> None:
+def test_fetch_unpacks_again_what_is_missing_or_damaged_U103(
+    server: Server, cifar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fetch("cifar10")
     (cifar / "data_batch_3").unlink()
     (cifar / "test_batch").write_bytes(CIFAR["test_batch"][:-20])
     fetch("cifar10")
     assert contents(cifar) == CIFAR
     assert len(server.asked) == 1, "the archive was still there"
+    (cifar / "data_batch_1").unlink()
+    no_pooch(monkeypatch)  # which is for downloads only
+    fetch("cifar10")
+    assert contents(cifar) == CIFAR
 
 
 def test_fetch_downloads_the_archive_again_if_it_is_damaged(server: Server, cifar: Path) -> None:

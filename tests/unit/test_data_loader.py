@@ -128,6 +128,13 @@ def test_loader_yields_a_tuple_of_tensors_that_want_no_gradient() -> None:
         assert not field.requires_grad
 
 
+def test_loader_puts_its_tensors_where_it_is_told() -> None:
+    for device in ndl.all_devices():
+        if device.enabled():
+            batch = next(iter(DataLoader(NDArrayDataset(IMAGES, LABELS), device=device)))
+            assert [field.device for field in batch] == [device, device]
+
+
 def test_loader_types_are_those_of_tensor_unless_told_otherwise() -> None:
     dataset = NDArrayDataset(IMAGES, LABELS)
     plain = next(iter(DataLoader(dataset)))
@@ -259,6 +266,27 @@ def test_stopping_early_ends_the_workers() -> None:
         assert workers_alive() == [], end
 
 
+def test_close_drops_what_is_not_yet_read_and_waits_for_what_is() -> None:
+    gate = threading.Event()
+
+    class Waits(Items):
+        def __getitem__(self, index: int) -> tuple:
+            sample = super().__getitem__(index)
+            if index == 1:
+                gate.wait(10)
+            return sample
+
+    dataset = Waits()
+    loader = DataLoader(dataset, num_workers=1, prefetch=5)
+    next(iter(loader))
+    while len(dataset.asked) < 2:
+        time.sleep(0.001)
+    threading.Timer(0.1, gate.set).start()
+    loader.close()
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith(THREAD_NAME)] == []
+    assert dataset.asked == [0, 1]
+
+
 def test_after_close_the_epoch_is_over_and_a_new_one_starts_at_the_front() -> None:
     for num_workers in (0, 2):
         loader = DataLoader(NDArrayDataset(LABELS), batch_size=6, num_workers=num_workers)
@@ -343,3 +371,4 @@ def test_digits_dataset_is_made_of_images_with_channels() -> None:
     images, labels = test[np.array([7, 1])]
     np.testing.assert_array_equal(images, test_images[[7, 1]][..., None])
     np.testing.assert_array_equal(labels, test_labels[[7, 1]])
+    np.testing.assert_array_equal(test[:][1], test_labels)

@@ -12,6 +12,7 @@ from typing import Any
 import needle as ndl
 import numpy as np
 import pytest
+from needle.data import safe_pickle
 from needle.data.safe_pickle import load_arrays
 
 DATA = (np.arange(4 * 3072) * 31 % 251).astype(np.uint8).reshape(4, 3072)
@@ -106,8 +107,10 @@ HOSTILE = {
     "a negative shape": raw(
         b"}U\x01a", ARRAY, b"(K\x01J\xff\xff\xff\xffJ\xff\xff\xff\xff\x86", DTYPE, b"\x89U\x01xtbs"
     ),
-    "bytes of a size": raw(b"c__builtin__\nbytes\nJ\xff\xff\xff\x7f\x85R"),
+    "bytes of a size": raw(b"}U\x01ac__builtin__\nbytes\nJ\xff\xff\xff\x7f\x85Rs"),
     "attributes of a function": raw(b"c_codecs\nencode\n}U\x08__call__U\x01xsb"),
+    "slots of a function": raw(b"c_codecs\nencode\n(N}X\x08\x00\x00\x00functionU\x01xstb"),
+    "bytes in another encoding": raw(b"}U\x01ac_codecs\nencode\nX\x01\x00\x00\x00aU\x06utf-16\x86Rs"),
     "attributes of an admitted name": raw(b"cnumpy\nndarray\n}U\x01aU\x01bsb"),
     "a memo bomb": raw(b"}r\xff\xff\xff\x7f"),
     "a persistent id": raw(b"Px\n"),
@@ -127,11 +130,23 @@ def test_load_arrays_refuses(case: str, tmp_path: Path, monkeypatch: pytest.Monk
         load_arrays("batch", "cifar10")
     assert "\n" not in str(caught.value)
     assert os.listdir(tmp_path) == ["batch"], "the pickle was obeyed"
+    Path("batch").write_bytes(pickle.dumps(batch(), 2))
+    assert load_arrays("batch", "cifar10")[b"filenames"] == batch()[b"filenames"], "it changed what comes after it"
 
 
 def test_load_arrays_names_what_a_pickle_asks_for(tmp_path: Path) -> None:
     (tmp_path / "batch").write_bytes(HOSTILE["eval"])
     with pytest.raises(ndl.data.DataFileError, match=r"asks for builtins\.eval"):
+        load_arrays(tmp_path / "batch", "cifar10")
+
+
+def test_load_arrays_says_what_it_found_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for case, message in {"no dictionary": "a list and no dictionary", "a memo bomb": "memo index 2147483647"}.items():
+        (tmp_path / "batch").write_bytes(HOSTILE[case])
+        with pytest.raises(ndl.data.DataFileError, match=message):
+            load_arrays(tmp_path / "batch", "cifar10")
+    monkeypatch.setattr(safe_pickle, "MAX_BYTES", 0)
+    with pytest.raises(ndl.data.DataFileError, match="larger than 0 MiB"):
         load_arrays(tmp_path / "batch", "cifar10")
 
 
@@ -178,7 +193,14 @@ def test_cifar10_transforms_see_channels_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{b"labels": [1, 2]}, {b"labels": [1, 2, 3, 10]}, {b"data": DATA[:, :100]}, {b"data": 1}]
+    "change",
+    [
+        {b"labels": [1, 2]},
+        {b"labels": [1, 2, 3, 10]},
+        {b"data": DATA[:, :100]},
+        {b"data": DATA.astype("i4")},
+        {b"data": 1},
+    ],
 )
 def test_cifar10_refuses_a_file_of_other_contents(change: dict, tmp_path: Path) -> None:
     (tmp_path / "test_batch").write_bytes(pickle.dumps({**batch(), **change}, 2))

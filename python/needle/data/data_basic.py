@@ -94,7 +94,6 @@ class DataLoader:
 
     def __iter__(self) -> DataLoader:
         """Start an epoch."""
-        self.close()
         count, size = len(self.dataset), self.batch_size
         order = np.random.permutation(count) if self.shuffle else np.arange(count)
         chunks = [order[i * size : (i + 1) * size] for i in range(len(self))]
