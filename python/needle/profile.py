@@ -167,18 +167,25 @@ class _Detector:
         self.backward: list[Op] = []  # whose backward pass runs now
 
     def watch(self, phase: str, op: Op, inputs: Sequence[Value], call: Callable[[], Any]) -> Any:
-        if phase == "forward":
-            if not self.backward:
-                self.called[op] = _call_site()
+        with np.errstate(all="ignore"):  # NumPy's warning would only come before our own message
+            if phase == "forward":
+                return self._forward(op, inputs, call)
+            return self._backward(op, inputs, call)
+
+    def _forward(self, op: Op, inputs: Sequence[Value], call: Callable[[], Any]) -> Any:
+        if not self.backward:
+            self.called[op] = _call_site()
+        result = call()
+        self._check_forward(op, inputs, result)
+        return result
+
+    def _backward(self, op: Op, inputs: Sequence[Value], call: Callable[[], Any]) -> Any:
+        self.backward.append(op)
+        try:
             result = call()
-            self._check_forward(op, inputs, result)
-        else:
-            self.backward.append(op)
-            try:
-                result = call()
-            finally:
-                self.backward.pop()
             self._check_backward(op, inputs, result)
+        finally:
+            self.backward.pop()
         return result
 
     def _check_forward(self, op: Op, inputs: Sequence[Value], result: Any) -> None:
@@ -197,9 +204,7 @@ class _Detector:
             for array in _arrays(getattr(grad, "cached_data", None)):
                 made = _trouble(array)
                 if made == "nan" or (made == "inf" and self.inf):
-                    what = f"the gradient of input {number} holds {_where(array)}"
-                    self.backward.append(op)
-                    raise self._error(op, inputs, what)
+                    raise self._error(op, inputs, f"the gradient of input {number} holds {_where(array)}")
 
     def _error(self, op: Op, inputs: Sequence[Value], what: str) -> AnomalyError:
         came = ", ".join(_summary(a) for x in inputs for a in _arrays(x.cached_data))
