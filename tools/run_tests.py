@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="also the slow tests, the sanitizers and the mutations")
     everything = parser.parse_args().all
 
-    runs = core_tests() + stage_tests()
+    runs = core_tests() + contract_tests() + stage_tests()
     if everything:
         runs += slow_tests() + long_programs()
     results = {name: run(name, command, environment) for name, command, environment in runs}
@@ -38,6 +38,16 @@ Run = tuple[str, list[str], dict[str, str]]
 
 def core_tests() -> list[Run]:
     return [("core tests", [*pytest(), "-n", str(WORKERS), *CORE], one_thread_each())]
+
+
+def contract_tests() -> list[Run]:
+    """What both backends promise, a process each."""
+    if not (ROOT / "tests/contract").is_dir():
+        return []
+    return [
+        (f"contract tests, {backend}", [*pytest(), "tests/contract"], {"NEEDLE_BACKEND": backend, **one_thread_each()})
+        for backend in ("np", "nd")
+    ]
 
 
 def stage_tests() -> list[Run]:
