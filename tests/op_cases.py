@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from needle import Tensor, ops
+from needle import Tensor, kernels, ops
 from needle.ops.ops_convolution import FoldWindows, Windows
 from needle.ops.ops_indexing import PutItem, ScatterAdd, SetItem
 from needle.ops.ops_tuple import Identity
@@ -183,6 +183,8 @@ ELEMENTWISE = [
            (normal(2, 3), normal(2, 3))),
     OpCase("where, stretched", lambda a, b: ops.where(MASK, a, b), lambda a, b: np.where(MASK, a, b),
            (normal(3), normal(2, 1)), smooth=False),
+    OpCase("where, the condition a leaf", ops.Where(), np.where, (apart(2, 3), normal(2, 3), normal(2, 3)),
+           smooth=False),
     OpCase("masked_fill", lambda a: ops.masked_fill(a * a, MASK, 9), lambda a: np.where(MASK, 9, a * a),
            (normal(2, 3),)),
 ]  # fmt: skip
@@ -327,6 +329,29 @@ PRODUCTS = [
 ]  # fmt: skip
 
 CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
+
+# ---- whole operations: in float32, against the plain path in float64 -------------------------------------------------
+
+WHOLE: dict[type, list[OpCase]] = {
+    ops.LogSumExp: [case for case in REDUCTIONS if case.name.startswith("logsumexp")],
+    ops.LogSoftmax: [case for case in REDUCTIONS if case.name == "logsoftmax"],
+    ops.Conv: [case for case in PRODUCTS if case.name.startswith("conv")],
+}
+
+
+def check_whole_operation(case: OpCase, device: str, dtype: str) -> None:
+    """AssertionError unless values and gradients with whole operations are those of the plain path in float64."""
+    results = []
+    for mode, kind in (("course", "float64"), ("fast", dtype)):
+        with kernels.use(mode):
+            inputs = [Tensor(array, device=device, dtype=kind) for array in case.arrays()]
+            out = case.op(*inputs)
+            out.backward(np.random.RandomState(1).uniform(0.5, 1.5, out.shape))
+            results.append([out.numpy(), *(x.grad.numpy() for x in inputs)])
+    for plain, fast in zip(*results):
+        assert fast.shape == plain.shape
+        assert np.abs(fast - plain).max() <= 1e-5 * max(1, np.abs(plain).max())
+
 
 # ---- memory layouts --------------------------------------------------------------------------------------------------
 

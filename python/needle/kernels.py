@@ -96,6 +96,11 @@ def operation(cls: type, array: object) -> Operation | None:
     return _operations.get((cls, getattr(device, "name", "numpy"), str(array.dtype)))
 
 
+def operations() -> dict[tuple[type, str, str], Operation]:
+    """All whole operations: {(class, device, dtype): entry}."""
+    return dict(_operations)
+
+
 def table() -> str:
     """Both tables as text, a row per kernel: what, device, dtypes, and whether it is a fast twin."""
     rows: dict[tuple[str, str, str], list[str]] = {}

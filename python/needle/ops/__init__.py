@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from .. import autograd
+from ..backend_selection import BACKEND
 from . import (
     ops_activation,
     ops_assignment,
@@ -62,5 +63,8 @@ METHODS = {
     )
     for name in line.split()
 }
+
+if BACKEND == "nd":
+    from . import whole_operations
 
 autograd.ops = sys.modules[__name__]

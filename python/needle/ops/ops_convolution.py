@@ -7,7 +7,7 @@ import numpy as np
 from ..autograd import Shape, Tensor, TensorOp, device_of
 from ..backend_selection import NDArray, array_api, as_strided
 from ..errors import ArgumentError, ShapeError
-from .ops_mathematic import conv, dilate
+from .ops_mathematic import conv, dilate, pair
 from .ops_reduction import max, mean
 from .ops_shape import concatenate, pad
 
@@ -57,8 +57,8 @@ def avg_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding
 
 
 def _window(a: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair) -> tuple[Shape, Shape, Shape]:
-    kernel, margin = _pair(kernel_size), _pair(padding)
-    stride = kernel if stride is None else _pair(stride)
+    kernel, margin = pair(kernel_size), pair(padding)
+    stride = kernel if stride is None else pair(stride)
     if min(kernel + stride) < 1 or min(margin) < 0 or any(2 * m > k for m, k in zip(margin, kernel)):
         raise ArgumentError(
             f"pool: kernel {kernel}, stride {stride}, padding {margin}; wanted stride ≥ 1 and 0 ≤ padding ≤ kernel / 2"
@@ -76,10 +76,6 @@ def _with_margin(a: Tensor, margin: Shape, value: float) -> Tensor:
 def _smallest(dtype: object) -> float:
     kind = np.dtype(dtype)
     return -np.inf if kind.kind == "f" else np.iinfo(kind).min if kind.kind in "iu" else 0
-
-
-def _pair(size: Pair) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
 class Windows(TensorOp):

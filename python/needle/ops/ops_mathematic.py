@@ -532,7 +532,7 @@ class Conv(TensorOp):
 
     def __init__(self, stride: int | None = 1, padding: int | tuple[int, int] | None = 0) -> None:
         self.stride, self.padding = stride or 1, padding or 0
-        if self.stride < 1 or min(_pair(self.padding)) < 0:
+        if self.stride < 1 or min(pair(self.padding)) < 0:
             raise ArgumentError(f"conv: stride {stride}, padding {padding}; wanted stride ≥ 1 and padding ≥ 0")
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
@@ -547,7 +547,7 @@ class Conv(TensorOp):
         """Every output pixel pays into the window it saw: the spread-out gradient convolved with the turned kernel."""
         spread = dilate(out_grad, (1, 2), self.stride - 1)
         turned = transpose(flip(kernel, (0, 1)), (2, 3))
-        reach = [k - 1 - p for k, p in zip(kernel.shape, _pair(self.padding))]  # how far a window sticks out; < 0: cut
+        reach = [k - 1 - p for k, p in zip(kernel.shape, pair(self.padding))]  # how far a window sticks out; < 0: cut
         full = conv(spread, turned, padding=tuple(max(r, 0) for r in reach))
         top, left = (max(-r, 0) for r in reach)
         return full[:, top : top + images.shape[1], left : left + images.shape[2], :]
@@ -571,7 +571,7 @@ def conv(a: Tensor, b: Tensor, stride: int = 1, padding: int | tuple[int, int] =
 
 def im2col(images: NDArray, kernel_shape: Shape, stride: int, padding: int | tuple[int, int]) -> tuple[NDArray, Shape]:
     """Every window of the padded images as a row.  (N, H, W, C) → (N·H'·W', K·K·C) and (N, H', W')."""
-    (kh, kw, channels), (ph, pw) = kernel_shape[:3], _pair(padding)
+    (kh, kw, channels), (ph, pw) = kernel_shape[:3], pair(padding)
     padded = array_api.pad(images, ((0, 0), (ph, ph), (pw, pw), (0, 0))) if ph or pw else images
     n, h, w, c = padded.shape
     if c != channels or h < kh or w < kw:
@@ -584,8 +584,9 @@ def im2col(images: NDArray, kernel_shape: Shape, stride: int, padding: int | tup
     return array_api.reshape(windows, (n * out_h * out_w, kh * kw * c)), (n, out_h, out_w)
 
 
-def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else tuple(size)
+def pair(size: int | tuple[int, int]) -> tuple[int, int]:
+    """A size for both directions: one number stands for two equal ones."""
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
 # <<< hw4

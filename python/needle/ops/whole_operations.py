@@ -1,0 +1,121 @@
+"""Whole operations on the CPU in float32: forward and backward passes that run as one kernel, or as a few.
+
+The registry offers them before an operator's own `compute` or `gradient`; where one does not fit it declines, and the
+plain path runs.  Backward passes are asked only while nothing records, so they work on arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import kernels
+from ..autograd import Shape, Tensor
+from ..backend_selection import NDArray, array_api
+from .ops_logarithmic import LogSoftmax, LogSumExp
+from .ops_mathematic import Conv, im2col, pair
+
+DEVICE, DTYPE = "cpu", "float32"
+
+# ---- functions of rows: one pass over memory instead of one for each maximum, difference, exponential and sum --------
+
+
+def logsumexp_forward(op: LogSumExp, a: NDArray) -> NDArray:
+    columns = reduced_columns(a.shape, op.axes)
+    if not columns or not has_kernel("logsumexp"):
+        return NotImplemented
+    out = empty((1,) if op.axes is None else a.shape[: -len(columns)], a)
+    run("logsumexp", a, out, math.prod(columns))
+    return out
+
+
+def logsumexp_backward(op: LogSumExp, out_grad: Tensor, node: Tensor) -> Tensor:
+    a = node.inputs[0].cached_data
+    columns = reduced_columns(a.shape, op.axes)
+    if not columns or not has_kernel("logsumexp_backward"):
+        return NotImplemented
+    out = empty(a.shape, a)
+    run("logsumexp_backward", a, node.cached_data, out_grad.cached_data, out, math.prod(columns))
+    return Tensor.make_const(out)
+
+
+def logsoftmax_forward(op: LogSoftmax, a: NDArray) -> NDArray:
+    if a.ndim != 2 or a.size == 0 or not has_kernel("logsoftmax"):
+        return NotImplemented
+    out = empty(a.shape, a)
+    run("logsoftmax", a, out, a.shape[1])
+    return out
+
+
+def logsoftmax_backward(op: LogSoftmax, out_grad: Tensor, node: Tensor) -> Tensor:
+    y = node.cached_data
+    if y.size == 0 or not has_kernel("logsoftmax_backward"):
+        return NotImplemented
+    out = empty(y.shape, y)
+    run("logsoftmax_backward", y, out_grad.cached_data, out, y.shape[1])
+    return Tensor.make_const(out)
+
+
+def reduced_columns(shape: Shape, axes: Any) -> Shape:
+    """The extents of the reduced axes if they are the last ones, so that rows lie together; () if not, or if empty."""
+    if math.prod(shape) == 0 or not shape:
+        return ()
+    axes = range(len(shape)) if axes is None else axes if isinstance(axes, (tuple, list)) else (axes,)
+    reduced = sorted(axis % len(shape) for axis in axes)
+    return shape[reduced[0] :] if reduced and reduced == list(range(reduced[0], len(shape))) else ()
+
+
+def has_kernel(name: str) -> bool:
+    return kernels.device_kernel(name, DEVICE, DTYPE) is not None
+
+
+def run(name: str, *arrays: Any) -> None:
+    """Call a device kernel on the memory of arrays, compact copies where they are not compact themselves."""
+    kernels.device_kernel(name, DEVICE, DTYPE)(*(a.compact()._handle if isinstance(a, NDArray) else a for a in arrays))
+
+
+def empty(shape: Shape, like: NDArray) -> NDArray:
+    return array_api.empty(shape, dtype=like.dtype, device=like.device)
+
+
+# ---- convolution: gradients without the zeros that `dilate` puts between the entries of out_grad ---------------------
+
+
+def conv_backward(op: Conv, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """What Conv.gradient gives; None for an input that requires no gradient."""
+    images, kernel = node.inputs
+    to_images = to_kernel = None
+    if images.requires_grad:
+        to_images = op._image_gradient(out_grad, images, kernel) if op.stride == 1 else _to_images(op, out_grad, node)
+    if kernel.requires_grad:
+        to_kernel = _to_kernel(op, out_grad, node)
+    return to_images, to_kernel
+
+
+def _to_kernel(op: Conv, out_grad: Tensor, node: Tensor) -> Tensor:
+    """columnsᵀ @ out_grad, as every output pixel is a row of columns times the kernel."""
+    images, kernel = (x.cached_data for x in node.inputs)
+    columns, _ = im2col(images, kernel.shape, op.stride, op.padding)
+    pixels = out_grad.cached_data.reshape((-1, kernel.shape[3]))
+    turned = pixels.permute((1, 0)) @ columns  # the smaller of the two is turned
+    return Tensor.make_const(turned.permute((1, 0)).reshape(kernel.shape))
+
+
+def _to_images(op: Conv, out_grad: Tensor, node: Tensor) -> Tensor:
+    """out_grad @ kernelᵀ, the gradient of the columns, each of which is added to the pixel that it was copied from."""
+    images, kernel, grad = node.inputs[0].cached_data, node.inputs[1].cached_data, out_grad.cached_data
+    (n, height, width, channels), (kh, kw) = images.shape, kernel.shape[:2]
+    (rows, columns), (ph, pw), s = grad.shape[1:3], pair(op.padding), op.stride
+    flat_kernel = kernel.reshape((-1, kernel.shape[3]))
+    paid = (grad.reshape((-1, kernel.shape[3])) @ flat_kernel.permute((1, 0))).reshape((n, rows, columns, kh * kw, -1))
+    out = array_api.zeros((n, height + 2 * ph, width + 2 * pw, channels), dtype=grad.dtype, device=grad.device)
+    for k in range(kh * kw):
+        i, j = divmod(k, kw)
+        places = (slice(None), slice(i, i + s * rows, s), slice(j, j + s * columns, s))
+        out[places] = out[places] + paid[:, :, :, k : k + 1].reshape((n, rows, columns, channels))
+    return Tensor.make_const(out[:, ph : ph + height, pw : pw + width])
+
+
+kernels.register_operation(LogSumExp, DEVICE, DTYPE, forward=logsumexp_forward, backward=logsumexp_backward)
+kernels.register_operation(LogSoftmax, DEVICE, DTYPE, forward=logsoftmax_forward, backward=logsoftmax_backward)
+kernels.register_operation(Conv, DEVICE, DTYPE, backward=conv_backward)

@@ -1,0 +1,55 @@
+"""Whole operations of the registry give what the plain path gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from needle import Op, Tensor, kernels, ops
+
+from tests.op_cases import WHOLE, OpCase, check_whole_operation
+
+ENTRIES = {key: entry for key, entry in kernels.operations().items() if issubclass(key[0], Op)}
+ROWS = [(case, device, dtype) for cls, device, dtype in ENTRIES for case in WHOLE.get(cls, [])]
+
+
+@pytest.mark.parametrize(("case", "device", "dtype"), ROWS, ids=[f"{row[0].name}-{row[1]}-{row[2]}" for row in ROWS])
+def test_whole_operation_agrees_with_the_plain_path(case: OpCase, device: str, dtype: str) -> None:
+    check_whole_operation(case, device, dtype)
+
+
+def test_every_whole_operation_of_an_operator_has_rows() -> None:
+    assert {cls for cls, _, _ in ENTRIES} <= set(WHOLE)
+    assert ENTRIES
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((4, 3), 0), ((2, 3, 4), (0, 2)), ((0, 3), 1), ((2, 3, 4), (1, 2)), ((5,), None), ((2, 1), -1)]
+)
+def test_logsumexp_where_the_rows_kernel_fits_and_where_it_declines(shape: tuple[int, ...], axes: object) -> None:
+    a = np.random.RandomState(0).randn(*shape)
+    expected = np.log(np.exp(a).sum(axis=axes))
+    got = ops.logsumexp(Tensor(a), axes).numpy()
+    np.testing.assert_allclose(got.reshape(expected.shape), expected, rtol=1e-6)
+
+
+def test_logsumexp_of_rows_with_infinities_U070() -> None:
+    inf = np.inf
+    x = Tensor(np.array([[0, -inf], [-inf, -inf], [1e8, 0], [-1e8, 0]]))
+    out = ops.logsumexp(x, 1)
+    np.testing.assert_array_equal(out.numpy(), [0, -inf, 1e8, 0])
+    out.backward()
+    np.testing.assert_array_equal(x.grad.numpy()[[0, 2, 3]], [[1, 0], [1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("mode", ["course", "fast"])
+def test_mode_chooses_the_path(mode: str) -> None:
+    with kernels.use(mode):
+        entry = kernels.operation(ops.LogSumExp, Tensor(np.zeros((2, 2)), device="cpu").cached_data)
+    assert (entry is None) == (mode == "course")
+
+
+def test_inputs_of_conv_that_require_no_gradient_get_none() -> None:
+    images, kernel = Tensor(np.ones((1, 3, 3, 1)), requires_grad=False), Tensor(np.ones((2, 2, 1, 1)))
+    ops.conv(images, kernel, padding=0).sum().backward()
+    assert images.grad is None
+    np.testing.assert_array_equal(kernel.grad.numpy().ravel(), [4, 4, 4, 4])
