@@ -79,14 +79,11 @@ class AbsentDevice(Device):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):
-            raise AttributeError(attribute)
-        self.refuse()
-
-    def refuse(self) -> None:
+    def refuse(self, *args: Any, **options: Any) -> Any:
         """Raise the DeviceError that says what to do instead."""
         raise DeviceError(f"{self.name}: NumPy computes on the CPU alone; choose the other backend, NEEDLE_BACKEND=nd")
+
+    zeros = ones = randn = rand = one_hot = empty = full = refuse
 
 
 def cpu() -> CPUDevice:
@@ -138,7 +135,7 @@ def as_device(device: Any) -> Device:
 def device(which: Any) -> Iterator[Device]:
     """Make a device the default until the block ends; in np mode there is but one to choose."""
     chosen = as_device(which)
-    if not chosen.enabled():
+    if isinstance(chosen, AbsentDevice):
         chosen.refuse()
     yield chosen
 
@@ -169,6 +166,6 @@ def scatter_add(a: np.ndarray, indices: Any, values: np.ndarray, axis: int = 0) 
     The adjoint of `take`: a (…, n, …), indices I, values (…, *I, …) → (…, n, …).
     """
     out = np.array(a, dtype=np.result_type(a, values))
-    before = (slice(None),) * (axis % out.ndim)
-    np.add.at(out, (*before, np.asarray(indices)), values)
+    where: Any = (slice(None),) * (axis % out.ndim) + (np.asarray(indices),)
+    np.add.at(out, where, values)
     return out

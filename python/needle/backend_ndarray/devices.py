@@ -129,7 +129,7 @@ def cpu_numpy() -> BackendDevice:
     for name, function in mod.KERNELS.items():
         for dtype in native.dtypes_of(name):
             kernels.register(name, "cpu_numpy", dtype, function)
-    storage = {dtype: partial(mod.Array, dtype=dtype) for dtype in DTYPES}
+    storage: dict[str, Callable] = {dtype: partial(mod.Array, dtype=dtype) for dtype in DTYPES}
     return BackendDevice("cpu_numpy", mod, storage, wrappers=dict.fromkeys(DTYPES, mod.wrap))
 
 

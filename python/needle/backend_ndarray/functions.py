@@ -500,7 +500,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
     out = first._new(first.shape[:axis] + (ends[-1],) + first.shape[axis + 1 :], _common_dtype(arrays))
     before = (slice(None),) * axis
     for a, extent, end in zip(arrays, extents, ends):
-        out[(*before, slice(end - extent, end))] = a
+        out[before + (slice(end - extent, end),)] = a
     return out
 
 
@@ -544,7 +544,7 @@ def split(a: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0) -
     else:
         cuts = list(indices_or_sections)
     before = (slice(None),) * axis
-    return [a[(*before, slice(start, stop))] for start, stop in zip([0, *cuts], [*cuts, extent])]
+    return [a[before + (slice(start, stop),)] for start, stop in zip([0, *cuts], [*cuts, extent])]
 
 
 def tile(a: NDArray, reps: int | Sequence[int]) -> NDArray:

@@ -8,7 +8,9 @@ from functools import lru_cache
 from operator import index as as_int
 from typing import Any
 
-from ..errors import ArgumentTypeError, ShapeError, describe
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe
 
 Shape = tuple[int, ...]
 
@@ -17,23 +19,25 @@ class ShapeIndexError(ShapeError, IndexError):
     """An index has more entries than the array has axes."""
 
 
-def as_shape(shape: int | Sequence[int], op: str) -> Shape:
-    """A shape as a tuple of non-negative integers."""
+def as_sizes(shape: int | Sequence[int], op: str) -> Shape:
+    """A shape, or a single size, as a tuple of integers; -1 may be among them."""
     try:
-        sizes = (as_int(shape),) if not hasattr(shape, "__iter__") else tuple(as_int(size) for size in shape)
+        return tuple(map(as_int, shape)) if hasattr(shape, "__iter__") else (as_int(shape),)
     except TypeError:
         raise ArgumentTypeError(f"{op}: got {describe(shape)} as a shape, wanted integers") from None
-    if any(size < 0 for size in sizes):
+
+
+def as_shape(shape: int | Sequence[int], op: str) -> Shape:
+    """A shape, or a single size, as a tuple of integers, none of them negative."""
+    sizes = as_sizes(shape, op)
+    if sizes and min(sizes) < 0:
         raise ShapeError(f"{op}: shape {sizes} has a negative size")
     return sizes
 
 
 def infer_shape(shape: int | Sequence[int], size: int, op: str = "reshape") -> Shape:
     """The shape for `size` elements, with at most one -1 in it replaced by what is left over."""
-    try:
-        wanted = (as_int(shape),) if not hasattr(shape, "__iter__") else tuple(as_int(extent) for extent in shape)
-    except TypeError:
-        raise ArgumentTypeError(f"{op}: got {describe(shape)} as a shape, wanted integers") from None
+    wanted = as_sizes(shape, op)
     known = math.prod(extent for extent in wanted if extent != -1)
     if wanted.count(-1) == 1 and known > 0 and size % known == 0:
         return tuple(size // known if extent == -1 else extent for extent in wanted)
@@ -93,7 +97,7 @@ def as_axes(axes: int | Sequence[int] | None, ndim: int, op: str) -> Shape:
         return tuple(range(ndim))
     chosen = tuple(as_axis(axis, ndim, op) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
     if len(set(chosen)) != len(chosen):
-        raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice")
+        raise ShapeError(f"{op}: axes {axes} name an axis twice")
     return chosen
 
 
@@ -141,14 +145,21 @@ def complete_index(index: Any, ndim: int) -> tuple:
     return entries + whole
 
 
+def explicit_slice(entry: slice, extent: int) -> slice:
+    """The slice with start, stop and step as integers, as range() takes them, along an axis of that length."""
+    try:
+        return slice(*entry.indices(extent))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"getitem: {entry} does not slice an axis: {error}") from None
+
+
 def as_slice(entry: Any, extent: int, axis: int) -> slice:
     """The slice of length one that an integer index means.  IndexError if it is out of bounds."""
-    try:
-        position = as_int(entry)
-    except TypeError:
+    if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
         raise ArgumentTypeError(
             f"getitem: got {describe(entry)} as an index, wanted an integer, a slice or ...; take() gathers by arrays"
-        ) from None
-    if isinstance(entry, bool) or not -extent <= position < extent:
-        raise IndexError(f"getitem: index {entry} is out of bounds for axis {axis} of size {extent}")
+        )
+    position = as_int(entry)
+    if not -extent <= position < extent:
+        raise IndexError(f"getitem: index {position} is out of bounds for axis {axis} of size {extent}")
     return slice(position % extent, position % extent + 1, 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from operator import index as as_int
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,14 @@ class NDArray:
     `broadcast_to`, explicitly.  An integer index keeps its axis, with length one.
     """
 
+    _shape: tuple[int, ...]  # how many elements along each axis
+    _strides: tuple[int, ...]  # how far apart neighbours along each axis lie, in elements
+    _offset: int  # where in the memory the first element lies
+    _device: BackendDevice
+    _handle: Any  # the memory: flat storage of the device, shared by all views of it
+    _dtype: str
+    _compact: bool | None  # what is_compact() answers; None until it was asked
+
     __array_ufunc__ = None  # `numpy_array + x` then asks x, instead of making an array of objects
 
     # ---- making arrays ---------------------------------------------------------------------------------------------
@@ -45,17 +54,12 @@ class NDArray:
         An NDArray keeps its device and dtype unless told otherwise; all else becomes float32 on the default device.
         """
         if isinstance(other, NDArray):
-            device = other._device if device is None else as_device(device)
-            copy = other.to(device)._cast(other._dtype if dtype is None else dtypes.dtype_name(dtype, "array"))
-            self._become(copy.copy() if copy._handle is other._handle else copy.compact())
+            moved = other if device is None else other.to(device)
+            copy = moved.astype(moved._dtype if dtype is None else dtype)
         else:
-            name = dtypes.dtype_name(dtype, "array")
-            self._become(interop.upload(dtypes.cast_numpy(np.asarray(other), name), as_device(device), NDArray.make))
-
-    def _become(self, other: NDArray) -> None:
-        self._shape, self._strides, self._offset = other._shape, other._strides, other._offset
-        self._device, self._handle, self._dtype = other._device, other._handle, other._dtype
-        self._compact = other._compact
+            values = dtypes.cast_numpy(np.asarray(other), dtypes.dtype_name(dtype, "array"))
+            copy = interop.upload(values, as_device(device), NDArray.make)
+        vars(self).update(vars(copy))
 
     @staticmethod
     def make(
@@ -66,19 +70,36 @@ class NDArray:
         offset: int = 0,
         dtype: str | None = None,
     ) -> NDArray:
-        """A view of the memory behind `handle`, or a new array with uninitialised memory if there is none."""
+        """A view of the memory behind `handle`, or a new array with uninitialised memory if there is none.
+
+        Strides and offset count elements; without strides the elements lie in row-major order.
+        """
         array = NDArray.__new__(NDArray)
-        array._shape = shape = tuple(shape)
-        array._strides = indexing.compact_strides(shape) if strides is None else tuple(strides)
+        array._shape = indexing.as_shape(shape, "make")
+        array._strides = indexing.compact_strides(array._shape) if strides is None else tuple(map(as_int, strides))
         array._offset = offset
-        array._device = device = as_device(device)
-        array._compact = None  # not known yet; `is_compact` finds out
+        array._device = as_device(device)
+        array._compact = None
+        array._dtype = getattr(handle, "dtype", dtypes.DEFAULT) if dtype is None else dtype
+        array._handle = handle
         if handle is None:
-            array._dtype = dtype = dtype or dtypes.DEFAULT
-            array._handle = device.allocate(math.prod(shape), dtype)
-        else:
-            array._dtype = dtype or getattr(handle, "dtype", dtypes.DEFAULT)
-            array._handle = handle
+            array._handle = array._device.allocate(math.prod(array._shape), array._dtype)
+        return array
+
+    def _new(self, shape: tuple[int, ...], dtype: str) -> NDArray:
+        """A new compact array on the same device, its memory uninitialised."""
+        array = NDArray.__new__(NDArray)
+        array._shape, array._strides, array._offset = shape, indexing.compact_strides(shape), 0
+        array._device, array._dtype, array._compact = self._device, dtype, True
+        array._handle = self._device.allocate(math.prod(shape), dtype)
+        return array
+
+    def _view(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NDArray:
+        """The same memory, seen with another shape, other strides and another offset."""
+        array = NDArray.__new__(NDArray)
+        array._shape, array._strides, array._offset = shape, strides, offset
+        array._device, array._dtype, array._compact = self._device, self._dtype, None
+        array._handle = self._handle
         return array
 
     @staticmethod
@@ -175,10 +196,6 @@ class NDArray:
 
     # ---- what kernels see ------------------------------------------------------------------------------------------
 
-    def _new(self, shape: Sequence[int], dtype: str) -> NDArray:
-        """A new array on the same device, its memory uninitialised."""
-        return NDArray.make(shape, device=self._device, dtype=dtype)
-
     def _kernel(self, name: str, dtype: str | None = None) -> Callable:
         """The device's kernel of that name.  NotImplementedError if nobody provides one."""
         kernel = kernels.device_kernel(name, self._device.name, dtype or self._dtype)
@@ -206,7 +223,7 @@ class NDArray:
         """The same memory, seen with another shape and other strides."""
         if len(shape) != len(strides):
             raise ShapeError(f"as_strided: shape {tuple(shape)} and strides {tuple(strides)} differ in length")
-        return NDArray.make(shape, strides, self._device, self._handle, self._offset, self._dtype)
+        return self._view(indexing.as_shape(shape, "as_strided"), tuple(map(as_int, strides)), self._offset)
 
     def reshape(self, new_shape: int | Sequence[int]) -> NDArray:
         """The elements in the same order with another shape, in which one -1 is inferred.
@@ -218,7 +235,7 @@ class NDArray:
         new_strides = indexing.reshaped_strides(self._shape, self._strides, new_shape)
         if new_strides is None:
             return self.compact().reshape(new_shape)
-        return self.as_strided(new_shape, new_strides)
+        return self._view(new_shape, new_strides, self._offset)
 
     def permute(self, new_axes: Sequence[int]) -> NDArray:
         """The axes in another order; a view.  (B, H, W, C).permute((0, 3, 1, 2)) → (B, C, H, W)."""
@@ -227,7 +244,7 @@ class NDArray:
             raise ShapeError(f"permute: axes {new_axes} for an array of shape {self._shape}")
         shape = tuple(self._shape[axis] for axis in new_axes)
         strides = tuple(self._strides[axis] for axis in new_axes)
-        return self.as_strided(shape, strides)
+        return self._view(shape, strides, self._offset)
 
     def broadcast_to(self, new_shape: Sequence[int]) -> NDArray:
         """Repeat along axes of length one, and along new axes in front, without copying: their stride is 0."""
@@ -237,11 +254,11 @@ class NDArray:
         added = len(new_shape) - self.ndim
         old = zip(self._shape, self._strides, new_shape[added:])
         strides = tuple(stride if extent == new_extent else 0 for extent, stride, new_extent in old)
-        return self.as_strided(new_shape, (0,) * added + strides)
+        return self._view(new_shape, (0,) * added + strides, self._offset)
 
     def process_slice(self, sl: slice, dim: int) -> slice:
         """The slice along axis `dim` with start, stop and step as integers: inside the axis, counted from its front."""
-        return slice(*sl.indices(self._shape[dim]))
+        return indexing.explicit_slice(sl, self._shape[dim])
 
     def __getitem__(self, idxs: Any) -> NDArray:
         """A view of some of the elements, by integers, slices, `...` and None, as in NumPy.
@@ -259,7 +276,7 @@ class NDArray:
         shape = tuple(len(range(sl.start, sl.stop, sl.step)) for sl in slices)
         strides = tuple(stride * sl.step for stride, sl in zip(self._strides, slices))
         offset = self._offset + sum(stride * sl.start for stride, sl in zip(self._strides, slices))
-        return NDArray.make(shape, strides, self._device, self._handle, offset, self._dtype)
+        return self._view(shape, strides, offset)
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         """Write a number or an array into some of the elements, in place, cast to the array's dtype.
@@ -534,14 +551,14 @@ class NDArray:
         return view, self._new(shape, dtype or self._dtype)
 
     def _reduce(
-        self, op: str, axis: Axes, keepdims: bool, empty: float | None = None, dtype: str | None = None
+        self, op: str, axis: Axes, keepdims: bool, empty: Scalar | None = None, dtype: str | None = None
     ) -> NDArray:
         """Reduce with the kernel reduce_`op`; `empty` is what nothing reduces to, if it reduces to anything."""
         view, out = self.reduce_view_out(axis, keepdims, dtype)
         reduce_size = math.prod(self._shape[a] for a in indexing.as_axes(axis, self.ndim, op))
-        if reduce_size == 0 and empty is None:
-            raise ShapeError(f"{op}: nothing to choose from in an array of shape {self._shape}, axis {axis}")
         if reduce_size == 0:
+            if empty is None:
+                raise ShapeError(f"{op}: nothing to choose from in an array of shape {self._shape}, axis {axis}")
             out.fill(empty)
         elif out.size:
             self._kernel("reduce_" + op)(view._flat(self._dtype), out._handle, reduce_size)
@@ -602,7 +619,7 @@ class NDArray:
         axes = indexing.as_axes(axes, self.ndim, "flip")
         strides = tuple(-stride if axis in axes else stride for axis, stride in enumerate(self._strides))
         last = sum((self._shape[axis] - 1) * self._strides[axis] for axis in axes)
-        return NDArray.make(self._shape, strides, self._device, self._handle, self._offset + last, self._dtype).copy()
+        return self._view(self._shape, strides, self._offset + last).copy()
 
     def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
         """A copy with zeros around it.  axes: for each axis how many to add before and after it."""
