@@ -71,6 +71,14 @@ inline Dims CheckedStrides(const char* who, const Dims& shape, const Dims& strid
   return safe;
 }
 
+/// The shape without the axes along which a view repeats itself (stride 0): setting each element once is enough.
+inline Dims WithoutRepeats(Dims shape, const Dims& strides) {
+  for (size_t axis = 0; axis < shape.size(); axis++) {
+    if (strides[axis] == 0 && shape[axis] > 1) shape[axis] = 1;
+  }
+  return shape;
+}
+
 }  // namespace needle
 
 #endif  // NEEDLE_CHECKS_H_

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "../checks.h"
 #include "../kernels/buffer.h"
@@ -78,16 +79,23 @@ DType DTypeOf(const char* who, const py::array& a) {
   return found;
 }
 
+/// A share in a Python object's life.  (py::keep_alive in pybind11 3.1 crashes on an argument of the wrong type.)
+std::shared_ptr<void> Share(py::object object) {
+  return {object.release().ptr(), [](void* shared) { py::handle(static_cast<PyObject*>(shared)).dec_ref(); }};
+}
+
 std::unique_ptr<Buffer> Wrap(const py::array& memory) {
   const int wanted = py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
   if ((memory.flags() & wanted) != wanted || !memory.writeable()) {
     throw TypeError("wrap: wanted a C-contiguous, aligned, writable array");
   }
-  return std::make_unique<Buffer>(const_cast<void*>(memory.data()), memory.size(), DTypeOf("wrap", memory));
+  void* data = const_cast<void*>(memory.data());
+  return std::make_unique<Buffer>(data, memory.size(), DTypeOf("wrap", memory), Share(memory));
 }
 
-std::unique_ptr<Buffer> View(uintptr_t address, int64_t size, const std::string& dtype, const py::object& /*owner*/) {
-  return std::make_unique<Buffer>(reinterpret_cast<void*>(address), size, DTypeFromName(dtype));
+std::unique_ptr<Buffer> View(uintptr_t address, int64_t size, const std::string& dtype, py::object owner) {
+  return std::make_unique<Buffer>(reinterpret_cast<void*>(address), size, DTypeFromName(dtype),
+                                  Share(std::move(owner)));
 }
 
 py::buffer_info BufferInfo(Buffer& a) {
@@ -129,9 +137,8 @@ void ExportStorage(py::module_& m) {
       .def_property_readonly("dtype", [](const Buffer& a) { return Name(a.dtype()); })
       .def("ptr", [](const Buffer& a) { return reinterpret_cast<uintptr_t>(a.data()); })
       .def_buffer(&BufferInfo);
-  m.def("wrap", &Wrap, py::arg("np_array"), py::keep_alive<0, 1>());
-  m.def("_view", &View, py::arg("address"), py::arg("size"), py::arg("dtype"), py::arg("owner"),
-        py::keep_alive<0, 4>());
+  m.def("wrap", &Wrap, py::arg("np_array"));
+  m.def("_view", &View, py::arg("address"), py::arg("size"), py::arg("dtype"), py::arg("owner"));
   m.def("from_numpy", &FromNumpy, py::arg("np_array"), py::arg("out"));
   m.def("to_numpy", &ToNumpy, py::arg("a"), py::arg("shape"), py::arg("strides"), py::arg("offset"));
   m.def("allocated_bytes", &AllocatedBytes);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "../aligned_array.h"
 #include "../checks.h"
@@ -35,12 +36,12 @@ namespace {
 
 using FloatArray = py::array_t<scalar_t, py::array::c_style | py::array::forcecast>;
 
-/// What Python calls Array: storage that Python owns, or, from wrap(), memory that a NumPy array owns.
+/// What Python calls Array: storage of its own, or, from wrap(), memory that a NumPy array owns and is kept alive for.
 struct Array : AlignedArray {
   explicit Array(size_t size) : AlignedArray(size) {}
-  Array(scalar_t* memory, size_t size) : AlignedArray(memory, size), borrowed(true) {}
+  Array(scalar_t* memory, size_t size, py::object owner) : AlignedArray(memory, size), owner(std::move(owner)) {}
   ~Array() {
-    if (borrowed) ptr = nullptr;
+    if (owner) ptr = nullptr;
   }
 
   // zeroed, so that an object whose __init__ never ran is an empty array
@@ -52,7 +53,7 @@ struct Array : AlignedArray {
 
   int64_t length() const { return static_cast<int64_t>(size); }
 
-  bool borrowed = false;
+  py::object owner;  // not py::keep_alive, which in pybind11 3.1 crashes on an argument of the wrong type
 };
 
 bool Overlap(const Array& a, const Array& b) {
@@ -76,7 +77,7 @@ std::unique_ptr<Array> Wrap(const py::array& memory) {
     throw py::type_error("wrap: wanted a C-contiguous, aligned, writable float32 array");
   }
   auto* data = const_cast<scalar_t*>(static_cast<const scalar_t*>(memory.data()));
-  return std::make_unique<Array>(data, static_cast<size_t>(memory.size()));
+  return std::make_unique<Array>(data, static_cast<size_t>(memory.size()), memory);
 }
 
 py::array ToNumpy(const py::object& self, const Dims& shape, const Dims& strides, int64_t offset) {
@@ -119,7 +120,9 @@ void CheckedScalarSetitem(int64_t size, scalar_t val, Array& out, const Dims& sh
                           int64_t offset) {
   const Dims safe = CheckedStrides("scalar_setitem", shape, strides, offset, out.length());
   CheckSize("scalar_setitem", "the shape", CheckedSize("scalar_setitem", shape), size);
-  if (size) ScalarSetitem(static_cast<size_t>(size), val, &out, shape, safe, offset);
+  if (size == 0) return;
+  const Dims once = WithoutRepeats(shape, safe);
+  ScalarSetitem(static_cast<size_t>(CheckedSize("scalar_setitem", once)), val, &out, once, safe, offset);
 }
 
 void CheckReduce(const char* who, const Array& a, const Array& out, int64_t reduce_size) {
@@ -177,7 +180,7 @@ void ExportArray(py::module_& m) {
       .def_property_readonly("size", &Array::length)
       .def("ptr", [](const Array& a) { return reinterpret_cast<uintptr_t>(a.ptr); })
       .def_buffer([](Array& a) { return py::buffer_info(a.ptr, a.length()); });
-  m.def("wrap", &Wrap, py::arg("np_array"), py::keep_alive<0, 1>());
+  m.def("wrap", &Wrap, py::arg("np_array"));
   m.def("to_numpy", &ToNumpy, py::arg("a"), py::arg("shape"), py::arg("strides"), py::arg("offset"));
   m.def("from_numpy", &FromNumpy, py::arg("np_array"), py::arg("out"));
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "../checks.h"
 
@@ -30,7 +31,8 @@ Buffer::Buffer(int64_t size, DType dtype)
   allocated_bytes += bytes();
 }
 
-Buffer::Buffer(void* memory, int64_t size, DType dtype) : data_(memory), size_(size), dtype_(dtype), owns_(false) {
+Buffer::Buffer(void* memory, int64_t size, DType dtype, std::shared_ptr<void> owner)
+    : data_(memory), size_(size), dtype_(dtype), owns_(false), owner_(std::move(owner)) {
   CheckedBytes(size, dtype);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "dtype.h"
 
@@ -11,8 +12,10 @@ namespace needle {
 
 class Buffer {
  public:
-  Buffer(int64_t size, DType dtype);                // owns its memory, 64-byte aligned and not initialised
-  Buffer(void* memory, int64_t size, DType dtype);  // borrows it: the caller keeps it alive
+  /// Memory of its own, 64-byte aligned and not initialised.
+  Buffer(int64_t size, DType dtype);
+  /// Memory of somebody else's, who lives as long as `owner` does.
+  Buffer(void* memory, int64_t size, DType dtype, std::shared_ptr<void> owner = nullptr);
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
@@ -43,6 +46,7 @@ class Buffer {
   int64_t size_;
   DType dtype_;
   bool owns_;
+  std::shared_ptr<void> owner_;
 };
 
 /// Bytes that live buffers own.

@@ -136,13 +136,15 @@ void ScalarSetitem(int64_t size, const Scalar& val, Buffer& out, const Dims& sha
                    int64_t offset) {
   const Dims safe = CheckedStrides("scalar_setitem", shape, strides, offset, out.size());
   CheckSize("scalar_setitem", "the shape", CheckedSize("scalar_setitem", shape), size);
-  const View view = Simplify(shape, safe, offset);
+  const Dims once = WithoutRepeats(shape, safe);
+  const int64_t count = CheckedSize("scalar_setitem", once);
+  const View view = Simplify(once, safe, offset);
   Visit(out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T value = val.as<T>("scalar_setitem");
     T* to = out.as<T>();
-    if (size == 0) return;
-    ForEachRun(view, size, MayRepeat(view) ? size : kGrain, [&](int64_t, int64_t position) {
+    if (count == 0) return;
+    ForEachRun(view, count, MayRepeat(view) ? count : kGrain, [&](int64_t, int64_t position) {
       for (int64_t i = 0; i < view.RunLength(); i++) to[position + i * view.RunStride()] = value;
     });
   });
