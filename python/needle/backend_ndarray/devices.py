@@ -142,13 +142,20 @@ def cpu() -> BackendDevice:
 @cache
 def cuda() -> BackendDevice:
     """The first NVIDIA GPU; without the built module or the driver, a device whose enabled() is False."""
-    return _native_device("cuda", "cuda backend is not built; run 'make lib' with nvcc on PATH")
+    return _optional_device("cuda", "cuda backend is not built; run 'make lib' with nvcc on PATH")
 
 
 @cache
 def cuda_emu() -> BackendDevice:
     """The CUDA kernels run by the emulator on the CPU; never chosen silently."""
-    return _native_device("cuda_emu", "the CUDA emulator is not built; run 'make lib'")
+    return _optional_device("cuda_emu", "the CUDA emulator is not built; run 'make lib'")
+
+
+def _optional_device(name: str, absence: str) -> BackendDevice:
+    try:
+        return _native_device(name, absence)
+    except ImportError as error:
+        return BackendDevice(name, None, absence=str(error))
 
 
 def _native_device(name: str, absence: str) -> BackendDevice:

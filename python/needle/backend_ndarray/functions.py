@@ -17,7 +17,8 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, d
 from . import dtypes, indexing, interop
 from .devices import as_device
 from .dtypes import Scalar, dtype_name
-from .ndarray import Axes, NDArray
+from .indexing import Axes
+from .ndarray import NDArray
 
 __all__ = [
     "abs",

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe
 
 Shape = tuple[int, ...]
+Axes = None | int | Sequence[int]  # all axes, one, or several
 
 
 class ShapeIndexError(ShapeError, IndexError):

@@ -33,9 +33,9 @@ def load(name: str, folder: Path = FOLDER) -> ModuleType | None:
     """
     try:
         return importlib.import_module(f".{name}", __package__)
-    except ModuleNotFoundError as error:
-        if error.name != f"{__package__}.{name}":
-            raise
+    except ImportError as error:
+        if not isinstance(error, ModuleNotFoundError) or error.name != f"{__package__}.{name}":
+            raise ImportError(f"{name} is there, but cannot be loaded ({error}); run 'make lib'") from error
     check_not_stale(name, folder)
     return None
 

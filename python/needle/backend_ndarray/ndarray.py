@@ -9,7 +9,7 @@ makes a copy if it has to.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import index as as_int
 from typing import Any
 
@@ -20,8 +20,8 @@ from ..errors import ArgumentTypeError, DeviceError, DTypeError, ShapeError, des
 from . import dtypes, indexing, interop, products
 from .devices import BackendDevice, as_device
 from .dtypes import Scalar, promote
-
-Axes = None | int | Sequence[int]
+from .indexing import Axes
+from .numpy_names import NumPyNames
 
 
 def same(dtype: str) -> str:
@@ -29,11 +29,12 @@ def same(dtype: str) -> str:
     return dtype
 
 
-class NDArray:
+class NDArray(NumPyNames):
     """An array of numbers: a strided view of flat memory on a device.
 
     Operators want NDArrays of one shape and one device, or a number; shapes are made equal with `reshape` and
-    `broadcast_to`, explicitly.  An integer index keeps its axis, with length one.
+    `broadcast_to`, explicitly.  An integer index keeps its axis, with length one.  What NumPy's users expect besides
+    (mean, T, item, iteration, …) follows from what is here, and stands in numpy_names.py.
     """
 
     _shape: tuple[int, ...]  # how many elements along each axis
@@ -77,10 +78,10 @@ class NDArray:
         array = NDArray.__new__(NDArray)
         array._shape = indexing.as_shape(shape, "make")
         array._strides = indexing.compact_strides(array._shape) if strides is None else tuple(map(as_int, strides))
-        array._offset = offset
+        array._offset = as_int(offset)
         array._device = as_device(device)
         array._compact = None
-        array._dtype = getattr(handle, "dtype", dtypes.DEFAULT) if dtype is None else dtype
+        array._dtype = dtypes.dtype_name(getattr(handle, "dtype", None) if dtype is None else dtype, "make")
         array._handle = handle
         if handle is None:
             array._handle = array._device.allocate(math.prod(array._shape), array._dtype)
@@ -140,19 +141,9 @@ class NDArray:
         return math.prod(self._shape)
 
     @property
-    def nbytes(self) -> int:
-        """The number of bytes that the elements take."""
-        return self.size * dtypes.numpy_dtype(self._dtype).itemsize
-
-    @property
     def flat(self) -> NDArray:
         """The elements along one axis, through which a compact array can be written: `x.flat[3] = 1`."""
         return self.reshape((self.size,))
-
-    @property
-    def T(self) -> NDArray:
-        """The array with its axes in reverse order; a view."""
-        return self.permute(range(self.ndim)[::-1])
 
     def is_compact(self) -> bool:
         """Whether the elements fill the memory exactly, in row-major order."""
@@ -181,10 +172,6 @@ class NDArray:
         """The array itself if it lives on the device, else a copy there."""
         device = as_device(device)
         return self if device == self._device else interop.upload(self.numpy(), device, NDArray.make)
-
-    def cpu(self) -> NDArray:
-        """The array on the native CPU device."""
-        return self.to("cpu")
 
     def numpy(self) -> np.ndarray:
         """The values as a NumPy array: a copy, but on the device cpu_numpy a view of the array's memory."""
@@ -348,7 +335,7 @@ class NDArray:
 
     def _check_no_bool(self, other: Any, op: str) -> None:
         if self._dtype == "bool" and dtypes.is_bool(other):
-            raise DTypeError(f"{op}: bool arrays cannot be subtracted; compare them with !=, or use .astype")
+            raise DTypeError(f"{op}: not defined for truth values; compare with !=, or use .astype")
 
     def __add__(self, other: Any) -> NDArray:
         return self.ewise_or_scalar(other, "ewise_add", "scalar_add")
@@ -370,9 +357,6 @@ class NDArray:
         self._check_no_bool(self, "negative")
         return self * dtypes.minus_one(self._dtype)
 
-    def __pos__(self) -> NDArray:
-        return self.copy()
-
     def __sub__(self, other: Any) -> NDArray:
         self._check_no_bool(other, "subtract")
         if dtypes.is_scalar(other):
@@ -393,18 +377,6 @@ class NDArray:
     def __rpow__(self, other: Any) -> NDArray:
         return self._reflected(other, NDArray.__pow__, dtypes.to_power)
 
-    def __floordiv__(self, other: Any) -> NDArray:
-        return interop.on_host(np.floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any) -> NDArray:
-        return self._reflected(other, NDArray.__floordiv__)
-
-    def __mod__(self, other: Any) -> NDArray:
-        return interop.on_host(np.remainder, self, other)
-
-    def __rmod__(self, other: Any) -> NDArray:
-        return self._reflected(other, NDArray.__mod__)
-
     def _reflected(self, other: Any, op: Callable, rule: Callable[[str], str] = same) -> NDArray:
         """`other op self`, where other is a number or a NumPy array."""
         if isinstance(other, np.ndarray) and other.ndim:
@@ -419,10 +391,6 @@ class NDArray:
     def maximum(self, other: Any) -> NDArray:
         """The larger of each pair of elements, or of each element and a number; nan wins."""
         return self._wanted(self.ewise_or_scalar(other, "ewise_maximum", "scalar_maximum"), other, "maximum")
-
-    def minimum(self, other: Any) -> NDArray:
-        """The smaller of each pair of elements, or of each element and a number; nan wins."""
-        return self._wanted(self.ewise_or_scalar(other, "ewise_minimum", "scalar_minimum"), other, "minimum")
 
     @staticmethod
     def _wanted(result: Any, other: Any, op: str) -> NDArray:
@@ -497,29 +465,6 @@ class NDArray:
         """The hyperbolic tangent of each element."""
         return self._unary("ewise_tanh", dtypes.to_float(self._dtype))
 
-    def sqrt(self) -> NDArray:
-        """The square root of each element."""
-        return self._unary("ewise_sqrt", dtypes.to_float(self._dtype))
-
-    def sin(self) -> NDArray:
-        """The sine of each element, in radians."""
-        return self._unary("ewise_sin", dtypes.to_float(self._dtype))
-
-    def cos(self) -> NDArray:
-        """The cosine of each element, in radians."""
-        return self._unary("ewise_cos", dtypes.to_float(self._dtype))
-
-    def abs(self) -> NDArray:
-        """The absolute value of each element."""
-        return self.copy() if self._dtype == "bool" else self._unary("ewise_abs", self._dtype)
-
-    __abs__ = abs
-
-    def sign(self) -> NDArray:
-        """-1, 0 or 1, as each element is negative, zero or positive."""
-        self._check_no_bool(self, "sign")
-        return self._unary("ewise_sign", self._dtype)
-
     # ---- matrix multiplication -------------------------------------------------------------------------------------
 
     def __matmul__(self, other: Any) -> NDArray:
@@ -554,8 +499,9 @@ class NDArray:
         self, op: str, axis: Axes, keepdims: bool, empty: Scalar | None = None, dtype: str | None = None
     ) -> NDArray:
         """Reduce with the kernel reduce_`op`; `empty` is what nothing reduces to, if it reduces to anything."""
+        axes = indexing.as_axes(axis, self.ndim, op)
+        reduce_size = math.prod(self._shape[axis] for axis in axes)
         view, out = self.reduce_view_out(axis, keepdims, dtype)
-        reduce_size = math.prod(self._shape[a] for a in indexing.as_axes(axis, self.ndim, op))
         if reduce_size == 0:
             if empty is None:
                 raise ShapeError(f"{op}: nothing to choose from in an array of shape {self._shape}, axis {axis}")
@@ -568,49 +514,9 @@ class NDArray:
         """The sum over all axes, one, or several; an empty tuple of axes sums over none.  Integers sum in int64."""
         return self._cast(dtypes.to_sum(self._dtype))._reduce("sum", axis, keepdims, empty=0)
 
-    def prod(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
-        """The product over all axes, one, or several."""
-        return self._cast(dtypes.to_sum(self._dtype))._reduce("prod", axis, keepdims, empty=1)
-
     def max(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
         """The largest element over all axes, one, or several; nan if there is one."""
         return self._reduce("max", axis, keepdims)
-
-    def min(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
-        """The smallest element over all axes, one, or several; nan if there is one."""
-        return self._reduce("min", axis, keepdims)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> NDArray:
-        """Where the first largest element is, along an axis or, without one, in the flattened array; int64."""
-        return self._reduce("argmax", axis, keepdims, dtype="int64")
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> NDArray:
-        """Where the first smallest element is, along an axis or, without one, in the flattened array; int64."""
-        return self._reduce("argmin", axis, keepdims, dtype="int64")
-
-    def mean(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
-        """The mean over all axes, one, or several; nan of nothing."""
-        total = self.sum(axis, keepdims)
-        return total / (self.size // max(total.size, 1))
-
-    def var(self, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> NDArray:
-        """The mean squared deviation from the mean over all axes, one, or several, with divisor count - ddof."""
-        centre = self.mean(axis=indexing.as_axes(axis, self.ndim, "var"), keepdims=True)
-        deviation = self._cast(centre._dtype) - centre.broadcast_to(self._shape)
-        total = (deviation * deviation).sum(axis, keepdims)
-        return total / (self.size // max(total.size, 1) - ddof)
-
-    def std(self, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> NDArray:
-        """The square root of the variance."""
-        return self.var(axis, keepdims, ddof).sqrt()
-
-    def any(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
-        """Whether any element is not zero; bool."""
-        return self._cast("bool")._reduce("max", axis, keepdims, empty=False)
-
-    def all(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
-        """Whether no element is zero; bool."""
-        return self._cast("bool")._reduce("min", axis, keepdims, empty=True)
 
     # ---- for convolutions ------------------------------------------------------------------------------------------
 
@@ -630,74 +536,7 @@ class NDArray:
         out[tuple(slice(before, before + extent) for extent, (before, _) in zip(self._shape, axes))] = self
         return out
 
-    # ---- NumPy's everyday names ------------------------------------------------------------------------------------
-
-    def transpose(self, axes: Sequence[int] | None = None) -> NDArray:
-        """The axes in the given order, or reversed; a view."""
-        return self.T if axes is None else self.permute(axes)
-
-    def swapaxes(self, axis1: int, axis2: int) -> NDArray:
-        """Two axes exchanged; a view."""
-        one, two = (indexing.as_axis(axis, self.ndim, "swapaxes") for axis in (axis1, axis2))
-        order = list(range(self.ndim))
-        order[one], order[two] = two, one
-        return self.permute(order)
-
-    def expand_dims(self, axis: int | Sequence[int]) -> NDArray:
-        """New axes of length one, at these positions of the result; a view."""
-        count = len(axis) if isinstance(axis, (tuple, list)) else 1
-        axes = indexing.as_axes(axis, self.ndim + count, "expand_dims")
-        extents = iter(self._shape)
-        return self.reshape(tuple(1 if i in axes else next(extents) for i in range(self.ndim + count)))
-
-    def squeeze(self, axis: Axes = None) -> NDArray:
-        """Without the axes of length one, or without the given ones of them; a view."""
-        ones = tuple(i for i, extent in enumerate(self._shape) if extent == 1)
-        axes = ones if axis is None else indexing.as_axes(axis, self.ndim, "squeeze")
-        if not set(axes) <= set(ones):
-            raise ShapeError(f"squeeze: axes {axes} of shape {self._shape} are not all of length one")
-        return self.reshape(indexing.without(self._shape, axes))
-
-    # ---- Python's and NumPy's protocols ----------------------------------------------------------------------------
-
-    def item(self) -> bool | int | float:
-        """The value of the only element, as a Python number."""
-        if self.size != 1:
-            raise ShapeError(f"item: an array of shape {self._shape} has {self.size} elements, wanted one")
-        return self.numpy().item()
-
-    def tolist(self) -> Any:
-        """The values as nested lists of Python numbers."""
-        return self.numpy().tolist()
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __len__(self) -> int:
-        if not self._shape:
-            raise ArgumentTypeError("len: an array of rank 0 has no length")
-        return self._shape[0]
-
-    def __iter__(self) -> Iterator[NDArray]:
-        return (self[i].reshape(self._shape[1:]) for i in range(len(self)))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return interop.to_array(self, dtype, copy)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return interop.host_view(self).__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return interop.host_view(self).__dlpack_device__()
-
-    def __reduce__(self) -> tuple:
-        return NDArray, (self.numpy().copy(), self._device, self._dtype)
+    # ---- printing --------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         return str(self.numpy())

@@ -226,6 +226,5 @@ def take(a: Array, indices: Array, out: Array, outer: int, axis_size: int, inner
 @kernel
 def scatter_add(a: Array, indices: Array, out: Array, outer: int, axis_size: int, inner: int) -> None:
     _check_indices(indices.array, axis_size, "scatter_add")
-    np.add.at(
-        out.array.reshape(outer, axis_size, inner), (slice(None), indices.array), a.array.reshape(outer, -1, inner)
-    )
+    target, values = out.array.reshape(outer, axis_size, inner), a.array.reshape(outer, -1, inner)
+    np.add.at(target, (slice(None), indices.array), values)  # type: ignore[arg-type]  # the stubs know no tuples
