@@ -287,6 +287,28 @@ def test_close_drops_what_is_not_yet_read_and_waits_for_what_is() -> None:
     assert dataset.asked == [0, 1]
 
 
+def test_a_worker_that_collects_its_own_loader_does_not_wait_for_itself() -> None:
+    gate = threading.Event()
+
+    class Waits(Items):
+        def __getitem__(self, index: int) -> tuple:
+            if index:
+                gate.wait(10)
+            return super().__getitem__(index)
+
+    loader = DataLoader(Waits(), num_workers=1)
+    next(iter(loader))
+    # any thread of that name will do: the collector may run in each of them
+    worker = threading.Thread(target=loader.close, name=THREAD_NAME + "_0")
+    worker.start()
+    worker.join(5)
+    ended_first = not worker.is_alive()
+    gate.set()
+    worker.join()
+    assert ended_first
+    assert workers_alive() == []
+
+
 def test_after_close_the_epoch_is_over_and_a_new_one_starts_at_the_front() -> None:
     for num_workers in (0, 2):
         loader = DataLoader(NDArrayDataset(LABELS), batch_size=6, num_workers=num_workers)
