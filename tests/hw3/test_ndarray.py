@@ -6,7 +6,7 @@ python -m pytest tests/hw3 -k "(ewise_fn or ewise_max or log or exp or tanh or (
 python -m pytest tests/hw3 -k "reduce and cpu"          part 4
 python -m pytest tests/hw3 -k "matmul and cpu"          part 5; parts 6 to 9 are the same with cuda
 
-Everything is compared with NumPy.  A view must share its storage; a result must not depend on how its input is laid out.
+All is compared with NumPy.  A view must share its storage; a result must not depend on how its input is laid out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,302 @@
+"""Checks of homework 4, parts 4, 5 and 7: RNN, LSTM, and a language model on text.
+
+python -m pytest tests/hw4 -k test_rnn      and: test_lstm, language_model_implementation, language_model_training
+
+Values are compared with float64 NumPy, gradients with central differences: input and hidden sizes differ, texts are of
+one and of several steps, states are given and not.
+"""
+
+from __future__ import annotations
+
+import gc
+
+import needle as ndl
+import numpy as np
+import pytest
+import simple_ml
+from models import LanguageModel
+from needle import nn
+from stages import assert_close, devices, numerical_gradients, upstream
+
+on_devices = pytest.mark.parametrize("device", devices())
+with_sizes = pytest.mark.parametrize("batch, inputs, hidden", [(1, 1, 1), (1, 3, 5), (3, 4, 2)])
+with_lengths = pytest.mark.parametrize("layers, steps", [(1, 1), (1, 4), (2, 1), (2, 3)])
+with_bias = pytest.mark.parametrize("bias", [True, False], ids=["bias", "no_bias"])
+with_state = pytest.mark.parametrize("given", [True, False], ids=["state", "no_state"])
+with_nonlinearity = pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
+
+
+def numbers(*shape, seed=0):
+    return np.random.RandomState(seed).randn(*shape).astype(np.float32)
+
+
+def check(f, reference, arrays, parameters, device, terms=2000):
+    """f(*Tensors) → list of Tensors equals reference(*arrays, *parameters), and so do all gradients."""
+    inputs = [ndl.Tensor(a, device=device) for a in arrays]
+    outs = f(*inputs)
+    leaves = [*inputs, *parameters]
+    values = [leaf.numpy() for leaf in leaves]
+    for out, want in zip(outs, reference(*(v.astype(float) for v in values)), strict=True):
+        assert out.device == device
+        assert_close(out, want, terms=64)
+
+    # one number that depends on all results: each of them weighed unevenly
+    weights = [upstream(out.shape, seed) for seed, out in enumerate(outs)]
+    total = sum((out * ndl.Tensor(w, device=device)).sum() for out, w in zip(outs, weights, strict=True))
+    total.backward()
+
+    def weighed(*values):
+        return np.array(sum((out * w).sum() for out, w in zip(reference(*values), weights, strict=True)))
+
+    for leaf, want in zip(leaves, numerical_gradients(weighed, values, np.array(1.0)), strict=True):
+        assert_close(leaf.grad, want, terms)
+
+
+# ---- RNN ------------------------------------------------------------------------------------------------------------
+
+
+def rnn_step(nonlinearity, X, h, W_ih, W_hh, b_ih=0, b_hh=0):
+    total = X @ W_ih + b_ih + h @ W_hh + b_hh
+    return np.tanh(total) if nonlinearity == "tanh" else np.maximum(total, 0)
+
+
+def lstm_step(X, h, c, W_ih, W_hh, b_ih=0, b_hh=0):
+    i, f, g, o = np.split(X @ W_ih + b_ih + h @ W_hh + b_hh, 4, axis=1)
+    c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+    return np.tanh(c) / (1 + np.exp(-o)), c
+
+
+def check_parameters(cell, inputs, hidden, gates, bias):
+    """Weights and biases have the course's names and shapes, and are drawn from ±1/sqrt(hidden) in this order."""
+    names = ["W_ih", "W_hh", "bias_ih", "bias_hh"]
+    shapes = [(inputs, gates * hidden), (hidden, gates * hidden), (gates * hidden,), (gates * hidden,)]
+    bound = 1 / np.sqrt(hidden)
+    np.random.seed(0)
+    for name, shape in list(zip(names, shapes, strict=True))[: 4 if bias else 2]:
+        assert_close(getattr(cell, name), (2 * np.random.rand(*shape) - 1) * bound)
+    assert len(cell.parameters()) == (4 if bias else 2)
+    if not bias:
+        assert getattr(cell, "bias_ih", None) is None and getattr(cell, "bias_hh", None) is None
+
+
+@on_devices
+@with_nonlinearity
+@with_state
+@with_bias
+@with_sizes
+def test_rnn_cell(batch, inputs, hidden, bias, given, nonlinearity, device):
+    np.random.seed(0)
+    cell = nn.RNNCell(inputs, hidden, bias, nonlinearity, device=device)
+    check_parameters(cell, inputs, hidden, 1, bias)
+    X, h = numbers(batch, inputs), numbers(batch, hidden, seed=1)
+    if given:
+        reference = lambda X, h, *p: [rnn_step(nonlinearity, X, h, *p)]
+        check(lambda X, h: [cell(X, h)], reference, [X, h], cell.parameters(), device)
+    else:
+        h = np.zeros_like(h)
+        parameters = [p for name, p in vars(cell).items() if name != "W_hh" and isinstance(p, ndl.Tensor)]
+        reference = lambda X, W, *b: [rnn_step(nonlinearity, X, h, W, np.zeros((hidden, hidden)), *b)]
+        check(lambda X: [cell(X, None)], reference, [X], parameters, device)
+
+
+@on_devices
+@with_state
+@with_bias
+@with_sizes
+def test_lstm_cell(batch, inputs, hidden, bias, given, device):
+    np.random.seed(0)
+    cell = nn.LSTMCell(inputs, hidden, bias, device=device)
+    check_parameters(cell, inputs, hidden, 4, bias)
+    X, h, c = numbers(batch, inputs), numbers(batch, hidden, seed=1), numbers(batch, hidden, seed=2)
+    if given:
+        check(lambda X, h, c: cell(X, (h, c)), lstm_step, [X, h, c], cell.parameters(), device)
+    else:
+        zeros = np.zeros_like(h, float)
+        for out, want in zip(cell(ndl.Tensor(X, device=device), None),
+                             lstm_step(X.astype(float), zeros, zeros, *(p.numpy() for p in cell.parameters())),
+                             strict=True):  # fmt: skip
+            assert_close(out, want)
+
+
+def run_layers(step, states, X, parameters, per_layer):
+    """All layers over all steps; states: per layer a tuple.  Returns what the last layer says, and the last states."""
+    outputs = list(X)
+    finals = []
+    for layer, state in enumerate(states):
+        own = parameters[layer * per_layer : (layer + 1) * per_layer]
+        for t, x in enumerate(outputs):
+            state = step(x, *state, *own)
+            state = state if isinstance(state, tuple) else (state,)
+            outputs[t] = state[0]
+        finals.append(state)
+    return [np.stack(outputs), *(np.stack(parts) for parts in zip(*finals, strict=True))]
+
+
+@on_devices
+@with_nonlinearity
+@with_state
+@with_bias
+@with_lengths
+@with_sizes
+def test_rnn(batch, inputs, hidden, layers, steps, bias, given, nonlinearity, device):
+    np.random.seed(0)
+    model = nn.RNN(inputs, hidden, layers, bias, device=device, nonlinearity=nonlinearity)
+    assert [cell.W_ih.shape[0] for cell in model.rnn_cells] == [inputs] + [hidden] * (layers - 1)
+    X, h0 = numbers(steps, batch, inputs), numbers(layers, batch, hidden, seed=1)
+    step = lambda x, h, *p: rnn_step(nonlinearity, x, h, *p)
+
+    def reference(X, h0, *parameters):
+        return run_layers(step, [(h,) for h in h0], X, parameters, 4 if bias else 2)
+
+    if given:
+        check(lambda X, h: model(X, h), reference, [X, h0], model.parameters(), device)
+    else:
+        outs = model(ndl.Tensor(X, device=device), None)
+        for out, want in zip(outs, reference(X, 0 * h0, *doubles(model)), strict=True):
+            assert_close(out, want, terms=64)
+
+
+@on_devices
+@with_state
+@with_bias
+@with_lengths
+@with_sizes
+def test_lstm(batch, inputs, hidden, layers, steps, bias, given, device):
+    np.random.seed(0)
+    model = nn.LSTM(inputs, hidden, layers, bias, device=device)
+    assert [cell.W_ih.shape[0] for cell in model.lstm_cells] == [inputs] + [hidden] * (layers - 1)
+    X = numbers(steps, batch, inputs)
+    h0, c0 = numbers(layers, batch, hidden, seed=1), numbers(layers, batch, hidden, seed=2)
+
+    def f(X, *state):
+        output, (h, c) = model(X, state or None)
+        return output, h, c
+
+    def reference(X, h0, c0, *parameters):
+        return run_layers(lstm_step, list(zip(h0, c0, strict=True)), X, parameters, 4 if bias else 2)
+
+    if given:
+        check(f, reference, [X, h0, c0], model.parameters(), device)
+    else:
+        for out, want in zip(
+            f(ndl.Tensor(X, device=device)), reference(X, 0 * h0, 0 * c0, *doubles(model)), strict=True
+        ):
+            assert_close(out, want, terms=64)
+
+
+def doubles(model):
+    return [p.numpy().astype(float) for p in model.parameters()]
+
+
+# ---- language model -------------------------------------------------------------------------------------------------
+
+
+def language_model_reference(kind, layers):
+    """Logits (T * B, V) from ids (T, B), the states, and the parameters in the order of their creation."""
+    step = lstm_step if kind == "lstm" else lambda x, h, *p: rnn_step("tanh", x, h, *p)
+
+    def reference(ids, states, embedding, *parameters):
+        *cells, W, b = parameters
+        X = embedding[ids]
+        output, *_ = run_layers(step, states, X, cells, 4)
+        return output.reshape(-1, output.shape[2]) @ W + b
+
+    return reference
+
+
+@on_devices
+@pytest.mark.parametrize("kind", ["rnn", "lstm"])
+@pytest.mark.parametrize("given", [True, False], ids=["state", "no_state"])
+@pytest.mark.parametrize("words", [1, 7])
+@pytest.mark.parametrize("batch, embedding, hidden", [(1, 1, 1), (3, 2, 4)])
+@with_lengths
+def test_language_model_implementation(batch, embedding, hidden, layers, steps, words, given, kind, device):
+    np.random.seed(0)
+    model = LanguageModel(embedding, words, hidden, layers, kind, device=device)
+    parts = 2 if kind == "lstm" else 1
+    start = [numbers(layers, batch, hidden, seed=seed) for seed in range(parts)] if given else None
+    h = start and [ndl.Tensor(part, device=device) for part in start]
+    ids = np.random.RandomState(1).randint(words, size=(steps, batch))
+    logits, state = model(ndl.Tensor(ids, device=device), h and (tuple(h) if kind == "lstm" else h[0]))
+
+    assert logits.shape == (steps * batch, words) and logits.device == device
+    assert isinstance(state, tuple) == (kind == "lstm")
+    for part in state if kind == "lstm" else [state]:
+        assert part.shape == (layers, batch, hidden)
+    states = list(zip(*(start or [np.zeros((layers, batch, hidden))] * parts), strict=True))
+    reference = language_model_reference(kind, layers)
+    assert_close(logits, reference(ids, states, *doubles(model)), terms=64)
+
+    weights = upstream(logits.shape)
+    logits.backward(ndl.Tensor(weights, device=device))
+    parameters = model.parameters()
+    assert all(p.grad is not None for p in parameters)
+    wanted = numerical_gradients(lambda *p: reference(ids, states, *p), [p.numpy() for p in parameters], weights)
+    for p, want in zip(parameters, wanted, strict=True):
+        assert_close(p.grad, want, terms=2000)
+
+
+def text(words, count, seed=0):
+    """Ids of a text in which the next word mostly follows from the one before."""
+    random = np.random.RandomState(seed)
+    ids = [0]
+    while len(ids) < count:
+        ids.append((ids[-1] * 2 + 1) % words if random.rand() < 0.9 else random.randint(words))
+    return ids
+
+
+@on_devices
+@pytest.mark.parametrize("kind", ["rnn", "lstm"])
+def test_language_model_training(kind, device):
+    words, batch, seq_len = 11, 4, 6
+    data = ndl.data.batchify(text(words, 200), batch, device=device, dtype="float32")  # 50 rows: the last step is short
+    np.random.seed(3)
+    model = LanguageModel(8, words, 10, 2, kind, device=device)
+
+    # carrying the state, evaluation in steps is evaluation at one go; each word counts once
+    accuracy, loss = simple_ml.evaluate_ptb(model, data, seq_len=seq_len, device=device)
+    assert not model.training
+    logits = model(ndl.Tensor(data[:-1], device=device))[0].numpy().astype(float)
+    target = data[1:].astype(int).flatten()
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(target)), target]
+    np.testing.assert_allclose(number(loss), losses.mean(), rtol=1e-5)
+    np.testing.assert_allclose(number(accuracy), np.mean(logits.argmax(axis=1) == target), rtol=1e-6)
+
+    # training with a step size of 0 sees the same losses, and moves nothing
+    before = doubles(model)
+    _, still = simple_ml.train_ptb(model, data, seq_len=seq_len, lr=0.0, device=device)
+    assert model.training
+    np.testing.assert_allclose(number(still), losses.mean(), rtol=1e-5)
+    for now, then in zip(doubles(model), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+    # a bound on the gradient bounds what an epoch can move
+    simple_ml.train_ptb(model, data, seq_len=seq_len, lr=1.0, clip=1e-3, device=device)
+    moved = np.sqrt(sum(((now - then) ** 2).sum() for now, then in zip(doubles(model), before, strict=True)))
+    assert 0 < moved <= 1.01e-3 * len(range(0, len(data) - 1, seq_len))
+
+    _, trained = simple_ml.train_ptb(
+        model, data, seq_len=seq_len, n_epochs=5, optimizer=ndl.optim.Adam, lr=0.01, device=device
+    )
+    assert number(trained) < 0.8 * losses.mean()
+    _, after = simple_ml.evaluate_ptb(model, data, seq_len=seq_len, device=device)
+    assert number(after) < number(trained)
+
+
+def test_language_model_training_keeps_nothing():
+    data = ndl.data.batchify(text(7, 120), 4)
+    model = LanguageModel(4, 7, 5, 1, "lstm")
+    alive = []
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(4):
+            simple_ml.train_ptb(model, data, seq_len=5)
+            alive.append(ndl.autograd.TENSOR_COUNTER)
+    finally:
+        gc.enable()
+    assert alive[-1] == alive[0], "the state carried from step to step must let go of the graphs behind it"
+
+
+def number(value):
+    return np.asarray(value.numpy() if hasattr(value, "numpy") else value, float).item()
