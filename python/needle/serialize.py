@@ -24,15 +24,20 @@ def save(values: Any, path: Path_) -> None:
     """Write tensors, and dicts and lists of tensors, numbers, text and None, to a file.
 
     The file appears at once and whole, or not at all: it is written under another name and then renamed.
-    Raises ArgumentTypeError for anything that is not data, ImportError if safetensors is not installed.
+    Raises ArgumentTypeError for anything that is not data, OSError if the file cannot be written, ImportError if
+    safetensors is not installed.
     """
     safetensors = _safetensors("save")
     arrays: dict[str, np.ndarray] = {}
     layout = json.dumps(_packed(values, "", arrays))
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"save: there is no folder {Path(path).parent}")
     unfinished = f"{os.fspath(path)}.{os.getpid()}.unfinished"
     try:
         safetensors.numpy.save_file(arrays, unfinished, metadata={"needle": layout})
         os.replace(unfinished, path)
+    except safetensors.SafetensorError as error:
+        raise OSError(f"save: {os.fspath(path)}: {error}") from error
     finally:
         Path(unfinished).unlink(missing_ok=True)
 
@@ -115,6 +120,8 @@ def _plain(value: Any) -> Any:
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The layout of value as JSON data; its tensors go into arrays under their dotted names."""
     if isinstance(value, (Tensor, np.ndarray)) or hasattr(value, "__dlpack__"):
+        while name in arrays:  # {"a": {"b": x}, "a.b": y}
+            name += "'"
         arrays[name] = np.array(value if isinstance(value, np.ndarray) else value.numpy(), order="C")
         return {"tensor": name}
     if isinstance(value, np.generic):
@@ -126,8 +133,9 @@ def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, A
         return {"dict": {str(key): _packed(part, f"{below}{key}", arrays) for key, part in value.items()}}
     if isinstance(value, (list, tuple)) and not isinstance(value, Value):
         return {"list": [_packed(part, f"{below}{i}", arrays) for i, part in enumerate(value)]}
+    place = f" at {name}" if name else ""
     raise ArgumentTypeError(
-        f"save: {name or 'the value'} is {describe(value)}, wanted tensors, numbers, text, dicts, lists"
+        f"save: got {describe(value)}{place}, wanted tensors, numbers, text, or dicts or lists of them"
     )
 
 
