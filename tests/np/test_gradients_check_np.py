@@ -1,0 +1,3 @@
+"""The tests of test_gradients_check again, on NumPy arrays."""
+
+from tests.unit.test_gradients_check import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""tests/unit/test_init.py again, on NumPy arrays."""
+
+from tests.unit.test_init import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""tests/unit/test_optim.py again, on NumPy arrays."""
+
+from tests.unit.test_optim import *  # noqa: F403
