@@ -9,7 +9,7 @@ import numpy as np
 from ..autograd import Tensor
 from ..backend_selection import as_device
 from ..backend_selection import from_numpy as array_from_numpy
-from ..errors import ArgumentError, ArgumentTypeError, DTypeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe
 from .init_basic import as_shape, constant
 
 
@@ -26,18 +26,19 @@ def tensor(data: Any, *, device: Any = None, dtype: Any = None, requires_grad: b
 
 
 def _natural_dtype(data: Any) -> str:
+    """The element type for data: its own, or the largest of its parts', if it has one; else by the kind of number."""
     if hasattr(data, "dtype"):
         return str(data.dtype)
-    array = np.asarray([x.numpy() if isinstance(x, Tensor) else x for x in data] if _is_list(data) else data)
+    parts = [x.numpy() if isinstance(x, Tensor) else x for x in data] if isinstance(data, (list, tuple)) else data
     names = {"f": "float32", "i": "int64", "u": "int64", "b": "bool"}
+    try:
+        array = np.asarray(parts)
+    except ValueError as error:
+        raise ShapeError(f"tensor: {describe(data)}: rows of different lengths") from error
     if array.dtype.kind not in names:
         raise ArgumentTypeError(f"tensor: got {describe(data)}, wanted numbers")
-    holds_arrays = _is_list(data) and any(hasattr(x, "dtype") for x in data)
+    holds_arrays = isinstance(parts, list) and any(hasattr(x, "dtype") for x in parts)
     return str(array.dtype) if holds_arrays else names[array.dtype.kind]
-
-
-def _is_list(data: Any) -> bool:
-    return isinstance(data, (list, tuple))
 
 
 def from_numpy(array: np.ndarray, *, requires_grad: bool = False) -> Tensor:
