@@ -37,7 +37,7 @@ def main(chosen: argparse.Namespace) -> None:
     log = Log(chosen)
     for epoch in range(1, chosen.epochs + 1):
         losses = {f"{name}_loss": step(model, optimizers[name], x, y) for name, model in models.items()}
-        if epoch % (chosen.epochs // 10) == 0:
+        if epoch % max(1, chosen.epochs // 10) == 0:
             log.row(epoch=epoch, **losses, **{f"{name}_accuracy": accuracy(m, x, labels) for name, m in models.items()})
     log.picture("boundary.png", boundary(models, points, labels))
     log.close(perceptron_accuracy=accuracy(perceptron, x, labels), mlp_accuracy=accuracy(mlp, x, labels))
