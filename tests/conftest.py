@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 # derandomize: a red run is red again. No deadline: a time is never a test, and machines differ.
-hypothesis.settings.register_profile("short", derandomize=True, deadline=None, max_examples=50)
-hypothesis.settings.register_profile("long", derandomize=True, deadline=None, max_examples=1000)
-hypothesis.settings.load_profile(os.environ.get("NEEDLE_HYPOTHESIS", "short"))
+hypothesis.settings.register_profile("needle", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("needle")
 
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of real data sets (mnist/, cifar10/, shakespeare/) that NEEDLE_DATA_DIR names; skips without one."""
+    """The folder of real data sets (mnist/, cifar-10-batches-py/, shakespeare/) that NEEDLE_DATA_DIR names; skips without one."""
     folder = os.environ.get("NEEDLE_DATA_DIR")
     if not folder or not Path(folder).is_dir():
-        pytest.skip("no real data here: set NEEDLE_DATA_DIR to a folder with mnist/, cifar10/, shakespeare/")
+        pytest.skip(
+            "no real data here: set NEEDLE_DATA_DIR to a folder with mnist/, cifar-10-batches-py/, shakespeare/"
+        )
     return Path(folder)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped and why, one line a reason."""
+    reports = terminalreporter.getreports("skipped")
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count}: {reason}")

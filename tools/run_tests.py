@@ -1,9 +1,10 @@
-"""Run the tests: the core ones in one process, then each stage's in a process of its own.
+"""Run the tests, each group that needs a process of its own in one.
 
     python tools/run_tests.py [--all]
 
-A stage folder (tests/hw1 …) chooses the backend of the process it runs in, so no two of them can share one. `--all`
-adds the slow tests, the sanitizers and the mutation script. The exit status is 0 only if everything passed.
+needle's backend is chosen once in a process, so what runs on plain NumPy arrays, and each stage of the course, is a
+group for itself. `--all` adds the tests marked slow, the sanitizers and the mutated gradients. The exit status is 0
+only if everything passed.
 """
 
 from __future__ import annotations
@@ -14,75 +15,72 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = [folder for folder in ("tests/unit", "tests/architecture") if (ROOT / folder).is_dir()]
-WORKERS = 2  # the core tests are short: more processes than this cost more in starting than they save
+WORKERS = 2  # the tests are short: more processes than this cost more in starting than they save
+
+
+class Group(NamedTuple):
+    """Tests that share a process, or are shared out among a few that are alike."""
+
+    name: str
+    folders: list[str]
+    backend: str = ""  # where the tests do not choose it themselves
+    parallel: bool = False
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--all", action="store_true", help="also the slow tests, the sanitizers and the mutations")
+    parser.add_argument("--all", action="store_true", help="also slow tests, sanitizers and mutated gradients")
     everything = parser.parse_args().all
 
-    runs = core_tests() + contract_tests() + stage_tests()
+    verdicts = [run(group.name, pytest(group, everything), variables(group)) for group in groups()]
     if everything:
-        runs += slow_tests() + long_programs()
-    results = {name: run(name, command, environment) for name, command, environment in runs}
-    print("\n".join(["", *(f"{name:24} {verdict}" for name, (verdict, _) in results.items())]), flush=True)
-    return 0 if all(passed for _, passed in results.values()) else 1
+        verdicts += [run(name, [sys.executable, program], {}) for name, program in long_programs()]
+    print("\n" + "\n".join(f"{verdict:22} {name}" for name, verdict in verdicts), flush=True)
+    return 0 if all(verdict.startswith("passed") for _, verdict in verdicts) else 1
 
 
-Run = tuple[str, list[str], dict[str, str]]
-
-
-def core_tests() -> list[Run]:
-    return [("core tests", [*pytest(), "-n", str(WORKERS), *CORE], one_thread_each())]
-
-
-def contract_tests() -> list[Run]:
-    """What both backends promise, a process each."""
-    if not (ROOT / "tests/contract").is_dir():
-        return []
-    return [
-        (f"contract tests, {backend}", [*pytest(), "tests/contract"], {"NEEDLE_BACKEND": backend, **one_thread_each()})
-        for backend in ("np", "nd")
+def groups() -> list[Group]:
+    """The groups whose folders this tree has: a learner's tree has fewer."""
+    found = [
+        Group("core, own arrays", ["tests/unit", "tests/architecture"], parallel=True),
+        Group("core, NumPy arrays", ["tests/np"], parallel=True),
+        Group("contract, own arrays", ["tests/contract"], "nd", parallel=True),
+        Group("contract, NumPy arrays", ["tests/contract"], "np", parallel=True),
+        Group("stage hw0", ["hw/hw0/tests"]),
+        *(Group(f"stage {name}", [f"tests/{name}"]) for name in ("hw1", "hw2", "hw3", "hw4", "hw4_extra")),
     ]
+    return [group for group in found if any((ROOT / folder).is_dir() for folder in group.folders)]
 
 
-def stage_tests() -> list[Run]:
-    """Each stage's folder; its conftest sets NEEDLE_BACKEND, so that a backend chosen outside must not reach it."""
-    return [
-        (f"{folder.name} tests", [*pytest(), f"tests/{folder.name}"], {}) for folder in sorted(ROOT.glob("tests/hw*/"))
-    ]
+def long_programs() -> list[tuple[str, str]]:
+    return [("sanitizers", "tools/sanitize.py"), ("mutated gradients", "tools/mutate_gradients.py")]
 
 
-def slow_tests() -> list[Run]:
-    return [("slow tests", [*pytest(), "-n", str(WORKERS), "-m", "slow", *CORE], one_thread_each())]
+def pytest(group: Group, everything: bool) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "-q"]
+    command += ["-n", str(WORKERS)] if group.parallel else []
+    command += ["-m", ""] if everything else []  # instead of the "not slow" of pyproject.toml
+    return [*command, *group.folders]
 
 
-def long_programs() -> list[Run]:
-    """Checks that are programs of their own, those that this tree has."""
-    programs = [("sanitizers", "tools/sanitize.py"), ("mutated gradients", "tools/mutate_gradients.py")]
-    return [(name, [sys.executable, program], {}) for name, program in programs if (ROOT / program).exists()]
+def variables(group: Group) -> dict[str, str]:
+    """Parallel processes with parallel kernels inside would wait for each other."""
+    threads = ("NEEDLE_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if group.parallel else ()
+    backend = {"NEEDLE_BACKEND": group.backend} if group.backend else {}
+    return {**dict.fromkeys(threads, "1"), **backend}
 
 
-def pytest() -> list[str]:
-    return [sys.executable, "-m", "pytest", "-q"]
-
-
-def one_thread_each() -> dict[str, str]:
-    """Parallel test processes with parallel kernels inside would wait for each other."""
-    return {"NEEDLE_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-
-def run(name: str, command: list[str], environment: dict[str, str]) -> tuple[str, bool]:
+def run(name: str, command: list[str], chosen: dict[str, str]) -> tuple[str, str]:
+    """Run one group; returns its name and "passed in 12 s" or what went wrong."""
     print(f"\n==== {name}", flush=True)
     start = time.monotonic()
-    inherited = {key: value for key, value in os.environ.items() if key not in ("NEEDLE_BACKEND", "NEEDLE_KERNELS")}
-    status = subprocess.run(command, cwd=ROOT, env={**inherited, **environment}, stdin=subprocess.DEVNULL).returncode
-    verdict = "passed" if status == 0 else f"FAILED (status {status})"
-    return f"{verdict} in {time.monotonic() - start:.0f} s", status == 0
+    outside = {key: value for key, value in os.environ.items() if key not in ("NEEDLE_BACKEND", "NEEDLE_KERNELS")}
+    status = subprocess.run(command, cwd=ROOT, env={**outside, **chosen}, stdin=subprocess.DEVNULL).returncode
+    verdict = "passed" if status == 0 else f"FAILED ({status})"
+    return name, f"{verdict} in {time.monotonic() - start:.0f} s"
 
 
 if __name__ == "__main__":

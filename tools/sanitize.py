@@ -56,7 +56,6 @@ def under_sanitizers() -> dict[str, str]:
         "LD_PRELOAD": " ".join(path for path in libraries if path),
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        "NEEDLE_HYPOTHESIS": "short",
     }
 
 
