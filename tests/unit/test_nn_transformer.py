@@ -224,6 +224,7 @@ WRONG = [
         "(3, 2)",
     ),
     (lambda: nn.AttentionLayer(4, 1, 2)(ndl.zeros(2, 3, 5)), "attention", "(2, 3, 5)"),
+    (lambda: nn.TransformerLayer(4, 1, 2, 3)(ndl.zeros(2, 4)), "attention", "(2, 4)"),
     (lambda: nn.Transformer(4, 4, 1, sequence_len=2)(ndl.zeros(3, 1, 4)), "transformer", "3 steps"),
     (lambda: nn.Transformer(4, 4, 1)(ndl.zeros(3, 4)), "transformer", "(3, 4)"),
 ]

@@ -49,6 +49,8 @@ class Flatten(Module):
     """(B, …) → (B, product of the rest)."""
 
     def forward(self, x: Tensor) -> Tensor:
+        if not x.shape:
+            raise ShapeError(f"flatten: got shape {x.shape}, wanted (B, …)")
         return ops.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
 
 
@@ -123,8 +125,8 @@ class BatchNorm1d(Module):
             var = ops.summation(centred * centred, 0) / x.shape[0]
             self._remember(self.running_mean, mean)
             self._remember(self.running_var, var)
-        std = (var + self.eps) ** 0.5
-        return as_row(self.weight, x.shape) * (centred / as_row(std, x.shape)) + as_row(self.bias, x.shape)
+        scale = self.weight / (var + self.eps) ** 0.5
+        return as_row(scale, x.shape) * centred + as_row(self.bias, x.shape)
 
     def _remember(self, running: Tensor, observed: Tensor) -> None:
         mixed = (1 - self.momentum) * running.data + self.momentum * observed.data
@@ -162,8 +164,8 @@ class LayerNorm1d(Module):
         mean = ops.reshape(ops.summation(x, 1) / self.dim, column)
         centred = x - ops.broadcast_to(mean, x.shape)
         var = ops.reshape(ops.summation(centred * centred, 1) / self.dim, column)
-        std = ops.broadcast_to((var + self.eps) ** 0.5, x.shape)
-        return as_row(self.weight, x.shape) * (centred / std) + as_row(self.bias, x.shape)
+        normal = centred * ops.broadcast_to((var + self.eps) ** -0.5, x.shape)
+        return as_row(self.weight, x.shape) * normal + as_row(self.bias, x.shape)
 
 
 class Dropout(Module):

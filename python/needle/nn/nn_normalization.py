@@ -64,7 +64,7 @@ def normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
     """(x - mean) / √(variance + eps), both taken over axes; the variance is the biased one."""
     centred = x - ops.broadcast_to(ops.mean(x, axes, keepdims=True), x.shape)
     var = ops.mean(centred * centred, axes, keepdims=True)
-    return centred / ops.broadcast_to((var + eps) ** 0.5, x.shape)
+    return centred * ops.broadcast_to((var + eps) ** -0.5, x.shape)
 
 
 def _stretched(parameter: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -156,8 +156,8 @@ class TransformerLayer(Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, padding_mask: Tensor | None = None) -> Tensor:
-        batch, steps, features = x.shape
         x = x + self.dropout(self.attention(x, padding_mask=padding_mask))
+        batch, steps, features = x.shape
         rows = self.norm(ops.reshape(x, (batch * steps, features)))
         hidden = self.dropout(ops.relu(self.linear1(rows)))
         rows = self.dropout(self.linear2(hidden))
