@@ -23,6 +23,25 @@ def _variable(x: Any) -> Tensor:
     return Identity()(x) if x.requires_grad else Tensor.make_const(x.realize_cached_data(), requires_grad=True)
 
 
+def _check_function(name: str, f: Any) -> None:
+    if not callable(f):
+        raise ArgumentTypeError(f"{name}: got {describe(f)}, wanted a function of tensors")
+
+
+def _check_pairs(name: str, primals: Any, vectors: Any) -> None:
+    """An error unless these are lists of one length."""
+    for given in (primals, vectors):
+        if not isinstance(given, (list, tuple)):
+            raise ArgumentTypeError(f"{name}: got {describe(given)}, wanted a list with a tensor for each argument")
+    if len(primals) != len(vectors):
+        raise ArgumentError(f"{name}: {len(primals)} primals and {len(vectors)} vectors, wanted as many")
+
+
+def _check_one_number(name: str, value: Tensor) -> None:
+    if value.size != 1:
+        raise ShapeError(f"{name}: the function returned shape {value.shape}, wanted one number; sum it, or use vjp")
+
+
 def _call(name: str, f: Function, args: Sequence[Any]) -> Tensor:
     out = f(*args)
     if not isinstance(out, Tensor):
@@ -39,19 +58,25 @@ def _gradients(output: Tensor, inputs: Sequence[Tensor], out_grad: Any = None) -
 def value_and_grad(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., tuple[Tensor, Any]]:
     """From f, whose result is one number, to a function that returns (f(...), its gradient by argument argnums).
 
-    Several argnums give a tuple of gradients.  Gradients can be differentiated again: `grad(grad(f))` works.
+    Several argnums give a tuple of gradients; negative ones count from the end.  Gradients can be differentiated
+    again: `grad(grad(f))` works.
     """
-    several = not isinstance(argnums, int)
-    chosen = tuple(argnums) if several else (argnums,)
+    _check_function("grad", f)
+    several = isinstance(argnums, (list, tuple))
+    numbers = tuple(argnums) if several else (argnums,)
+    if not all(isinstance(n, int) for n in numbers):
+        raise ArgumentTypeError(
+            f"grad: argnums are {describe(argnums)}, wanted the position of an argument, or several"
+        )
 
     @enable_grad()
     def wrapped(*args: Any) -> tuple[Tensor, Any]:
-        if chosen and max(chosen) >= len(args):
+        if not all(-len(args) <= n < len(args) for n in numbers):
             raise ArgumentError(f"grad: argnums {argnums} of a call with {len(args)} arguments")
+        chosen = [n % len(args) for n in numbers]
         args = tuple(_variable(a) if i in chosen else a for i, a in enumerate(args))
         value = _call("grad", f, args)
-        if value.size != 1:
-            raise ShapeError(f"grad: the function returned shape {value.shape}, wanted one number; sum it, or use vjp")
+        _check_one_number("grad", value)
         grads = _gradients(value, [args[i] for i in chosen])
         return value, grads if several else grads[0]
 
@@ -66,6 +91,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
 
 def vjp(f: Function, *primals: Any) -> tuple[Tensor, Callable[[Any], tuple[Tensor, ...]]]:
     """f(*primals), and the function v ↦ vᵀJ that pulls a gradient of the result back to each primal."""
+    _check_function("vjp", f)
     with enable_grad():
         inputs = [_variable(p) for p in primals]
         out = _call("vjp", f, inputs)
@@ -83,8 +109,8 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[T
     The pull-back v ↦ vᵀJ is linear in v; differentiating ⟨vᵀJ, t⟩ by v transposes it and gives J·t, so that no
     operator needs a rule of its own for the forward direction.
     """
-    if len(primals) != len(tangents):
-        raise ArgumentError(f"jvp: {len(primals)} primals and {len(tangents)} tangents")
+    _check_function("jvp", f)
+    _check_pairs("jvp", primals, tangents)
     with enable_grad():
         inputs = [_variable(p) for p in primals]
         out = _call("jvp", f, inputs)
@@ -97,9 +123,13 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[T
 
 def hvp(f: Function, primals: Sequence[Any], vectors: Sequence[Any]) -> tuple[Tensor, ...]:
     """The Hessian of f times vectors, by each primal, without ever building the Hessian.  (Pearlmutter 1994)"""
+    _check_function("hvp", f)
+    _check_pairs("hvp", primals, vectors)
     with enable_grad():
         inputs = [_variable(p) for p in primals]
-        pulled = [(g, v) for g, v in zip(_gradients(_call("hvp", f, inputs), inputs), vectors) if g.requires_grad]
+        out = _call("hvp", f, inputs)
+        _check_one_number("hvp", out)
+        pulled = [(g, v) for g, v in zip(_gradients(out, inputs), vectors) if g.requires_grad]
         if not pulled:
             return tuple(map(zeros_like, inputs))
         return _gradients(_inner_products(pulled), inputs)
@@ -110,8 +140,11 @@ def hessian(f: Function, argnum: int = 0) -> Callable[..., Tensor]:
 
     The result has shape (*x.shape, *x.shape).  One product per entry of x: meant for small problems.
     """
+    _check_function("hessian", f)
 
     def wrapped(*args: Any) -> Tensor:
+        if not isinstance(argnum, int) or not 0 <= argnum < len(args):
+            raise ArgumentError(f"hessian: argnum {argnum!r} of a call with {len(args)} arguments")
         x = args[argnum] if isinstance(args[argnum], Tensor) else Tensor(args[argnum])
 
         def of_x(x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe, named
 from . import dtypes, indexing, interop
 from .devices import as_device
 from .dtypes import Scalar, dtype_name
@@ -646,3 +646,9 @@ def _as_indices(indices: Any, a: NDArray, op: str) -> NDArray:
 
 def _first(indices: NDArray) -> int:
     return int(indices.numpy().flat[0])
+
+
+# the arguments are mostly asked for a method, and what lacks it complains without saying who asked
+for _name in __all__:
+    if callable(globals()[_name]):
+        globals()[_name] = named(globals()[_name])

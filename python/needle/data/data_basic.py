@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..core import Tensor
-from ..errors import ArgumentError, describe
+from ..errors import ArgumentError, NamesItself, describe
 from .loader_workers import read_batches
 
 ImageFunction = Callable[[np.ndarray], np.ndarray]
 
 
-class Dataset:
+class Dataset(NamesItself):
     """A sequence of samples: `dataset[i]` is the tuple of fields (image, label, ...) of sample i.
 
     A subclass defines `__getitem__` and `__len__`.  If its `__getitem__` also takes slices and index arrays, and then
@@ -48,7 +48,7 @@ class Dataset:
         return np.stack([self.apply_transforms(image) for image in images])
 
 
-class DataLoader:
+class DataLoader(NamesItself):
     """Cuts a data set into batches: iterating once is one epoch, of tuples of Tensors with the batch axis first.
 
     dataset      anything with `len` and `dataset[i]` → fields of sample i

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, NamesItself
 
 
-class Transform:
+class Transform(NamesItself):
     """A function from one image (H, W, C) to another."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:

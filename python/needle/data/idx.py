@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..errors import named
 from .errors import DataFileError
 from .paths import existing_file
 
@@ -28,6 +29,7 @@ MAX_BYTES = 1 << 30  # twenty times MNIST; a header that claims more is damaged,
 Filename = str | os.PathLike[str]
 
 
+@named
 def parse_mnist(image_filename: Filename, label_filename: Filename) -> tuple[np.ndarray, np.ndarray]:
     """Read an image file and its label file.  Returns float32 (n, rows * columns) in [0, 1] and uint8 (n,).
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..autograd import Tensor
 from ..backend_selection import BACKEND, as_device
-from ..errors import ArgumentError
+from ..errors import ArgumentError, named
 
 
 def as_shape(shape: tuple) -> tuple[int, ...]:
@@ -24,6 +24,7 @@ def _draw(generate: Any, shape: tuple, dtype: Any) -> Any:
     return generate(*as_shape(shape), dtype="float64")
 
 
+@named
 def rand(
     *shape: int,
     low: float = 0.0,
@@ -38,6 +39,7 @@ def rand(
     return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
+@named
 def randn(
     *shape: int,
     mean: float = 0.0,
@@ -52,6 +54,7 @@ def randn(
     return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
+@named
 def constant(
     *shape: int, c: float = 1.0, device: Any = None, dtype: str = "float32", requires_grad: bool = False
 ) -> Tensor:
@@ -60,22 +63,26 @@ def constant(
     return Tensor.make_const(device.full(as_shape(shape), c, dtype=dtype), requires_grad=requires_grad)
 
 
+@named
 def ones(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """Ones."""
     return constant(*shape, c=1.0, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
+@named
 def zeros(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """Zeros."""
     return constant(*shape, c=0.0, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
+@named
 def randb(*shape: int, p: float = 0.5, device: Any = None, dtype: str = "bool", requires_grad: bool = False) -> Tensor:
     """True with probability p: where a uniform number is at most p."""
     device = as_device(device)
     return Tensor(_draw(device.rand, shape, dtype) <= p, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
+@named
 def one_hot(n: int, i: Tensor, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """A row of n numbers for every index: 1 at the index, else 0.  (B,) → (B, n)."""
     device = i.device if device is None and isinstance(i, Tensor) else as_device(device)
@@ -85,11 +92,13 @@ def one_hot(n: int, i: Tensor, device: Any = None, dtype: str = "float32", requi
     return Tensor.make_const(device.one_hot(n, indices, dtype=dtype), requires_grad=requires_grad)
 
 
+@named
 def zeros_like(array: Tensor, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the shape, dtype and (by default) on the device of array."""
     return _like(zeros, array, device, requires_grad)
 
 
+@named
 def ones_like(array: Tensor, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in the shape, dtype and (by default) on the device of array."""
     return _like(ones, array, device, requires_grad)

@@ -9,10 +9,11 @@ import numpy as np
 from ..autograd import Tensor
 from ..backend_selection import as_device
 from ..backend_selection import from_numpy as array_from_numpy
-from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe, named
 from .init_basic import as_shape, constant
 
 
+@named
 def tensor(data: Any, *, device: Any = None, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of numbers: a copy, that requires no gradient unless asked.
 
@@ -41,6 +42,7 @@ def _natural_dtype(data: Any) -> str:
     return str(array.dtype) if holds_arrays else names[array.dtype.kind]
 
 
+@named
 def from_numpy(array: np.ndarray, *, requires_grad: bool = False) -> Tensor:
     """A CPU tensor on the memory of a NumPy array where it is contiguous, else on a copy.
 
@@ -53,6 +55,7 @@ def from_numpy(array: np.ndarray, *, requires_grad: bool = False) -> Tensor:
     return Tensor.make_const(array_from_numpy(np.asarray(array, order="C")), requires_grad=requires_grad)
 
 
+@named
 def full(
     shape: int | tuple[int, ...],
     fill_value: float,
@@ -65,12 +68,14 @@ def full(
     return constant(*as_shape((shape,)), c=fill_value, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
+@named
 def empty(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """A tensor whose numbers are whatever the memory held: fill it before use."""
     device = as_device(device)
     return Tensor.make_const(device.empty(as_shape(shape), dtype), requires_grad=requires_grad)
 
 
+@named
 def arange(
     start: float,
     stop: float | None = None,
@@ -92,6 +97,7 @@ def arange(
     return Tensor(numbers, device=as_device(device), dtype=dtype or default, requires_grad=requires_grad)
 
 
+@named
 def linspace(
     start: float, stop: float, num: int = 50, *, device: Any = None, dtype: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -102,6 +108,7 @@ def linspace(
     return Tensor(numbers, device=as_device(device), dtype=dtype or "float32", requires_grad=requires_grad)
 
 
+@named
 def eye(
     n: int, m: int | None = None, *, device: Any = None, dtype: str = "float32", requires_grad: bool = False
 ) -> Tensor:
@@ -109,6 +116,7 @@ def eye(
     return Tensor(np.eye(n, m), device=as_device(device), dtype=dtype, requires_grad=requires_grad)
 
 
+@named
 def seed(number: int) -> None:
     """Start the stream of random numbers anew: NumPy's global generator, from which all of needle draws."""
     np.random.seed(number)

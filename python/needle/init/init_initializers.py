@@ -6,22 +6,25 @@ import math
 from typing import Any
 
 from ..autograd import Tensor
-from ..errors import ArgumentError
+from ..errors import ArgumentError, named
 from .init_basic import rand, randn
 
 
+@named
 def xavier_uniform(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -> Tensor:
     """U(-a, a), a = gain √(6 / (fan_in + fan_out)).  (Glorot and Bengio 2010, eq. 16)"""
     bound = gain * math.sqrt(6 / (fan_in + fan_out))
     return rand(fan_in, fan_out, low=-bound, high=bound, **kwargs)
 
 
+@named
 def xavier_normal(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -> Tensor:
     """N(0, σ²), σ = gain √(2 / (fan_in + fan_out)).  (Glorot and Bengio 2010, eq. 12)"""
     std = gain * math.sqrt(2 / (fan_in + fan_out))
     return randn(fan_in, fan_out, std=std, **kwargs)
 
 
+@named
 def kaiming_uniform(
     fan_in: int, fan_out: int, shape: tuple[int, ...] | None = None, nonlinearity: str = "relu", **kwargs: Any
 ) -> Tensor:
@@ -33,6 +36,7 @@ def kaiming_uniform(
     return rand(*(shape or (fan_in, fan_out)), low=-bound, high=bound, **kwargs)
 
 
+@named
 def kaiming_normal(fan_in: int, fan_out: int, nonlinearity: str = "relu", **kwargs: Any) -> Tensor:
     """N(0, σ²), σ = √2 / √fan_in.  (He et al. 2015, eq. 10)"""
     _check_relu("kaiming_normal", nonlinearity)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import write_log
 from ..core import Tensor, Value, kernels, no_grad
-from ..errors import ArgumentError, ArgumentTypeError, describe
+from ..errors import COMPLAINTS, ArgumentError, ArgumentTypeError, NamesItself, NeedleError, describe, in_the_name_of
 from .summary import summary
 
 
@@ -17,7 +17,7 @@ class Parameter(Tensor):
     """A tensor that is learned: what `Module.parameters` finds and an optimizer changes."""
 
 
-class Module:
+class Module(NamesItself):
     """A layer, or a model made of layers.  A subclass sets its parts as attributes and defines `forward`."""
 
     training = True
@@ -49,7 +49,12 @@ class Module:
                 output = twin.forward(self, *args, **kwargs)
                 if output is not NotImplemented:
                     return output
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except COMPLAINTS as error:
+            if isinstance(error, NeedleError) or (args and all(isinstance(x, Value) for x in args)):
+                raise
+            raise in_the_name_of(type(self).__name__, args, error) from error  # a tensor was wanted, most likely
 
     # ---- what is inside --------------------------------------------------------------------------------------------
 
@@ -104,13 +109,15 @@ class Module:
     def to(self, target: Any) -> Module:
         """Move all parameters and statistics to a device ("cpu", ndl.cuda(), …) or into a dtype ("float64", …).
 
-        Statistics of a float type only change their dtype.  The parameters stay the same objects; an optimizer's state
-        does not move along, so make the optimizer afterwards.  Returns self.
+        A dtype is for floats only: statistics that count or tell true from false keep theirs.  The parameters stay the
+        same objects; an optimizer's state does not move along, so make the optimizer afterwards.  Returns self.
         """
         for _, tensor in self._tensors():
             with no_grad():
-                tensor.cached_data = tensor.to(target).realize_cached_data()
-            tensor.grad, tensor.changed_at = None, write_log.tick()
+                moved = tensor.to(target)
+            if moved.dtype == tensor.dtype or str(tensor.dtype).startswith("float"):
+                tensor.cached_data = moved.realize_cached_data()
+                tensor.grad, tensor.changed_at = None, write_log.tick()
         return self
 
     # ---- state -----------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable
 
 from ..core import Tensor, no_grad, ops
-from ..errors import ArgumentError
+from ..errors import ArgumentError, named
 
 
+@named
 @no_grad()
 def clip_grad_norm_(params: Iterable[Tensor], max_norm: float) -> float:
     """Scale all gradients by one factor so that their common L2 norm is at most max_norm; returns the norm they had.
@@ -25,6 +26,7 @@ def clip_grad_norm_(params: Iterable[Tensor], max_norm: float) -> float:
     return norm
 
 
+@named
 @no_grad()
 def clip_grad_value_(params: Iterable[Tensor], max_value: float) -> None:
     """Cut every entry of every gradient to lie between -max_value and max_value."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..core import Tensor, kernels, no_grad
-from ..errors import ArgumentError, ArgumentTypeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, NamesItself, describe
 from .clipping import clip_grad_norm_
 
 
-class Optimizer:
+class Optimizer(NamesItself):
     """Changes parameters by their gradients.  A subclass defines `step`.
 
     What a subclass remembers between steps are numbers, and dicts {parameter: tensor}; `state_dict` finds both.

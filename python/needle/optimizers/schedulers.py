@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import ArgumentError, ArgumentTypeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, NamesItself, describe
 from .optimizer import Optimizer
 
 
-class LRScheduler:
+class LRScheduler(NamesItself):
     """Sets optimizer.lr as a function of how often `step` has been called.  A subclass defines `rate(t)`."""
 
     def __init__(self, optimizer: Optimizer) -> None:

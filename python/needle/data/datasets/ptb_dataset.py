@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Tensor
-from ...errors import ArgumentError
+from ...errors import ArgumentError, NamesItself, named
 from ..paths import existing_file
 
 
@@ -34,7 +34,7 @@ class Dictionary:
         return len(self.idx2word)
 
 
-class Corpus:
+class Corpus(NamesItself):
     """The texts of a folder as lists of word ids: `train`, then `test`, with one `dictionary` for both.
 
     `max_lines` bounds the lines read from each file.  Raises DataMissingError when a file is absent.
@@ -54,6 +54,7 @@ class Corpus:
         return ids
 
 
+@named
 def batchify(data: Sequence[int], batch_size: int, device: Any = None, dtype: Any = None) -> np.ndarray:
     """Cut a text into `batch_size` stretches that are read side by side.  (n,) → (n // batch_size, batch_size)
 
@@ -71,6 +72,7 @@ def batchify(data: Sequence[int], batch_size: int, device: Any = None, dtype: An
     return np.array(data[: rows * batch_size], dtype=dtype).reshape(batch_size, rows).T
 
 
+@named
 def get_batch(batches: np.ndarray, i: int, bptt: int, device: Any = None, dtype: Any = None) -> tuple[Tensor, Tensor]:
     """Take rows i to i + s - 1 of a batchified text, and as targets the word after each: rows i + 1 to i + s.
 
