@@ -106,7 +106,7 @@ def _generator_state() -> dict[str, Any]:
 
 def _set_generator_state(state: dict[str, Any]) -> None:
     inner = {k: v.numpy().astype(np.uint32) if isinstance(v, Tensor) else v for k, v in state["state"].items()}
-    np.random.set_state({**state, "state": inner})  # type: ignore[arg-type]
+    np.random.set_state({**state, "state": inner})
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core import Tensor, init, ops
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe
 from .module import Module, Parameter
 
 
@@ -66,6 +66,9 @@ class Sequential(Module):
 
     def __init__(self, *modules: Module) -> None:
         super().__init__()
+        for module in modules:
+            if not callable(module):
+                raise ArgumentTypeError(f"sequential: got {describe(module)}, wanted modules: Sequential(*layers)")
         self.modules = modules
 
     def forward(self, x: Tensor) -> Tensor:
