@@ -84,6 +84,11 @@ def test_a_module_without_parameters() -> None:
     assert model(3) == 3
 
 
+def test_sequential_wants_modules_one_by_one() -> None:
+    with pytest.raises(TypeError, match=r"^sequential: .*Sequential\(\*layers\)"):
+        nn.Sequential([nn.ReLU(), nn.ReLU()])
+
+
 def test_children_and_apply() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Residual(nn.Linear(2, 2)))
     assert model.children() == [model[0], model[1]]
@@ -137,6 +142,13 @@ def test_to_changes_dtype_and_keeps_the_parameters() -> None:
     out = model(ndl.ones(4, 2, dtype="float64"))
     out.sum().backward()
     assert str(parameters[1].grad.dtype) == "float64"
+
+
+def test_to_a_dtype_leaves_counters_alone() -> None:
+    model = nn.Linear(2, 2)
+    model.steps = Tensor([3], dtype="int64", requires_grad=False)
+    model.to("float64")
+    assert str(model.steps.dtype) == "int64" and str(model.weight.dtype) == "float64"
 
 
 @pytest.mark.skipif(ndl.core.BACKEND == "np", reason="np mode has one device")
