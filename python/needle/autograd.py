@@ -8,10 +8,11 @@ the leaves.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from . import kernels, write_log
 from .backend_selection import BACKEND, NDArray, array_api, as_device, default_device
 from .errors import (
+    ArgumentError,
     ArgumentTypeError,
     DeviceError,
     DTypeError,
@@ -163,14 +165,12 @@ class ElementwiseOp(TensorOp):
     """An operator on tensors of one shape, entry by entry."""
 
     def __call__(self, *args: Tensor) -> Tensor:
-        if len(args) > 1:
-            args = _of_one_shape(self.name, args)
-        return Tensor.make_from_op(self, args)
+        check_tensors(self.name, *args)
+        return Tensor.make_from_op(self, args if len(args) == 1 else _of_one_shape(self.name, args))
 
 
 def _of_one_shape(name: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """The tensors as they are if their shapes agree, else stretched to their common shape by broadcast_to."""
-    _check_tensors(name, tensors)
     shapes = [t.shape for t in tensors]
     if shapes.count(shapes[0]) == len(shapes):
         return tensors
@@ -182,7 +182,8 @@ def _of_one_shape(name: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     raise ShapeError(f"{name}: shapes {' and '.join(map(str, shapes))} differ; stretch one with broadcast_to")
 
 
-def _check_tensors(name: str, args: Sequence[object], kind: type | None = None) -> None:
+def check_tensors(name: str, *args: object, kind: type | None = None) -> None:
+    """ArgumentTypeError, in the name of an operator, unless all args are Tensors (or of another kind of Value)."""
     for arg in args:
         if not isinstance(arg, kind or Tensor):
             raise ArgumentTypeError(f"{name}: got {describe(arg)}, wanted a Tensor")
@@ -208,7 +209,7 @@ def execution_hook(hook: Hook) -> Iterator[None]:
 
 def _hooked(phase: str, op: Op, inputs: Sequence[Value], call: Callable[[], Any]) -> Any:
     for hook in _hooks:
-        call = (lambda hook, call: lambda: hook(phase, op, inputs, call))(hook, call)
+        call = functools.partial(hook, phase, op, inputs, call)
     return call()
 
 
@@ -222,18 +223,23 @@ def _compute(op: Op, inputs: Sequence[Value]) -> Any:
             if result is not NotImplemented:
                 return result
         return op.compute(*arrays)
-    except (NeedleError, NotImplementedError):
-        raise
     except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        raise _explained(op, arrays, error) from error
+        if str(error).startswith(op.name):
+            raise
+        raise explained(op.name, arrays, error) from error
 
 
-def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
-    """The same error, saying which operator met which arrays."""
-    kind = {ValueError: ShapeError, TypeError: DTypeError, AttributeError: ArgumentTypeError}.get(
-        type(error), type(error)
-    )
-    return kind(f"{op.name}: {', '.join(map(describe, arrays))}: {error}")
+def explained(name: str, arrays: Sequence[Any], error: Exception) -> Exception:
+    """The error of an array library again, saying which operator met which arrays."""
+    if isinstance(error, NeedleError):
+        return type(error)(f"{name}: {error}")
+    if isinstance(error, ValueError):  # NumPy's AxisError is one, too
+        kind: type[Exception] = ShapeError
+    elif isinstance(error, (IndexError, OverflowError)):
+        kind = IndexError if isinstance(error, IndexError) else ArgumentError
+    else:
+        kind = DTypeError if isinstance(error, TypeError) else ArgumentTypeError
+    return kind(f"{name}: {', '.join(map(describe, arrays))}: {error}")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -265,7 +271,8 @@ class Value:
 
     def __del__(self) -> None:
         global TENSOR_COUNTER
-        TENSOR_COUNTER -= 1
+        if TENSOR_COUNTER is not None:  # as it is while the interpreter shuts down
+            TENSOR_COUNTER -= 1
 
     def realize_cached_data(self) -> Any:
         """The array behind this node, computed now if it has not been yet."""
@@ -297,7 +304,7 @@ class Value:
         requires_grad = False
         for x in inputs:
             if not isinstance(x, Value):
-                _check_tensors(op.name, inputs, Value)
+                check_tensors(op.name, *inputs, kind=Value)
             requires_grad = requires_grad or x.requires_grad
         value = cls.__new__(cls)
         value._init(op, inputs, None, requires_grad and _state.recording)
@@ -486,7 +493,7 @@ class Tensor(Value):
 
     def astype(self, dtype: Any) -> Tensor:
         """This tensor in another element type; the gradient comes back in the old one."""
-        dtype = np.dtype(dtype).name
+        dtype = dtype_name("astype", dtype)
         return self if str(self.dtype) == dtype else ops.Cast(dtype)(self)
 
     def float(self) -> Tensor:
@@ -583,7 +590,7 @@ class Tensor(Value):
     def _with(self, other: Any, as_tensor: Callable, as_scalar: Callable | None = None) -> Tensor:
         """self and a number by as_scalar, self and an array by as_tensor; NotImplemented for what is neither."""
         if as_scalar is not None and _is_scalar(other):
-            return as_scalar(other if BACKEND == "np" or isinstance(other, Number) else other.item())(self)
+            return as_scalar(other if BACKEND == "np" or isinstance(other, Real) else other.item())(self)
         if isinstance(other, (np.ndarray, NDArray, list, tuple)):
             return as_tensor(Tensor(other, device=self.device, requires_grad=False))
         return NotImplemented
@@ -662,11 +669,22 @@ class _Chain:
 
 
 def _is_scalar(value: Any) -> bool:
-    """A number, or a NumPy array of one element: what the scalar operators take."""
-    return isinstance(value, (Number, np.generic)) or (isinstance(value, np.ndarray) and value.size == 1)
+    """A real number, or a NumPy array of one element: what the scalar operators take."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.size == 1 and value.dtype.kind in "biuf"
+    return isinstance(value, Real)
+
+
+def dtype_name(op: str, dtype: Any) -> str:
+    """The name of an element type.  DTypeError, in the name of an operator, for what is none or not of real numbers."""
+    with contextlib.suppress(TypeError):
+        if dtype is not None and np.dtype(dtype).kind in "biuf":
+            return np.dtype(dtype).name
+    raise DTypeError(f"{op}: got {dtype!r}, wanted a dtype such as 'float32' or 'int64'")
 
 
 def device_of(array: Any) -> Any:
+    """The device that holds an array of the backend."""
     return array.device if BACKEND == "nd" else default_device()
 
 
@@ -677,6 +695,8 @@ def _aliases(array: Any) -> bool:
 
 def _make_array(source: Any, device: Any, dtype: Any) -> Any:
     """A new array of the backend, with the numbers of source."""
+    if source is None:
+        raise ArgumentTypeError("Tensor: got None, wanted numbers")
     if isinstance(source, (list, tuple)):
         source = [x.numpy() if isinstance(x, Tensor) else x for x in source]
     if BACKEND == "np":

@@ -33,7 +33,7 @@ def note_write(array: object) -> None:
     """Remember that the memory behind array was written just now."""
     owner = storage(array)
     key = id(owner)
-    _last_write[key] = weakref.ref(owner, lambda _: _last_write.pop(key, None)), tick()
+    _last_write[key] = weakref.ref(owner, lambda _, forget=_last_write.pop: forget(key, None)), tick()
 
 
 def last_write(array: object) -> int:

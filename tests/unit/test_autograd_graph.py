@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import needle as ndl
 import numpy as np
@@ -93,6 +97,13 @@ def test_counter_counts_the_living() -> None:
     assert before + 3 == autograd.TENSOR_COUNTER
     del x, y
     assert before == autograd.TENSOR_COUNTER
+
+
+def test_tensors_that_outlive_the_program_make_no_noise() -> None:
+    code = "import needle; x = needle.Tensor([1.0]); y = x * 2; x[0] = 3; needle.kept = [x, y, needle.Tensor]"
+    path = str(Path(ndl.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_lazy_mode_computes_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:

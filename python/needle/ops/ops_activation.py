@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TypeVar
 
-from ..autograd import ElementwiseOp, Tensor, TensorOp
+from ..autograd import ElementwiseOp, Tensor, TensorOp, check_tensors
 from ..backend_selection import NDArray, array_api
 from .ops_elementwise import clip
 from .ops_mathematic import broadcast_to, reshape, shape_with_ones, summation, tanh
@@ -106,6 +106,7 @@ def gelu(a: Tensor) -> Tensor:
 
 def relu6(a: Tensor) -> Tensor:
     """a held between 0 and 6; the slope at both ends is taken as 0."""
+    check_tensors("relu6", a)
     return clip(a, 0, 6)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import write_log
-from ..autograd import Gradient, Tensor, enable_grad, is_recording
+from ..autograd import Gradient, Tensor, check_tensors, enable_grad, explained, is_recording
 from ..backend_selection import BACKEND
 from ..errors import GraphError
 from .ops_indexing import Index, SetItem, own_copy, plain_index, write
@@ -23,6 +23,7 @@ def set_item(x: Tensor, index: Any, value: Any) -> None:
     gradients flow to the old value's other entries and to `value`; so does a constant to which a tensor that requires
     a gradient is assigned.  GraphError for such an assignment to a leaf that requires a gradient itself.
     """
+    check_tensors("set_item", x)
     index, value = plain_index(index), _as_tensor(value, x)
     recorded = is_recording() and value.requires_grad
     if x.is_leaf() and x.requires_grad and recorded:
@@ -37,6 +38,7 @@ def set_item(x: Tensor, index: Any, value: Any) -> None:
 
 def requires_grad_(x: Tensor, on: bool = True) -> Tensor:
     """Say whether a leaf requires a gradient; returns the leaf.  GraphError for what an operator made."""
+    check_tensors("requires_grad_", x)
     if not x.is_leaf() and not on:
         raise GraphError("requires_grad_: this tensor was computed; detach() it instead")
     x.requires_grad = on
@@ -56,7 +58,10 @@ def _write_in_place(x: Tensor, index: Index, value: Tensor) -> None:
     if not _is_writable(array):
         x.cached_data = array = own_copy(array)
         x.changed_at = write_log.tick()
-    write(array, index, value.realize_cached_data())
+    try:
+        write(array, index, value.realize_cached_data())
+    except (ValueError, TypeError, IndexError) as error:
+        raise explained("set_item", [array, value], error) from error
     write_log.note_write(array)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Tensor, TensorOp
+from ..autograd import Tensor, TensorOp, dtype_name
 from ..backend_selection import BACKEND, NDArray, as_device
 
 __all__ = ["Cast", "ToDevice", "cast", "to_device"]
@@ -16,7 +16,7 @@ class Cast(TensorOp):
     reads_inputs = reads_output = False
 
     def __init__(self, dtype: Any) -> None:
-        self.dtype = np.dtype(dtype).name
+        self.dtype = dtype_name("cast", dtype)
 
     def __call__(self, a: Tensor) -> Tensor:
         rounds = np.dtype(self.dtype).kind != "f"  # a step function: its slope is 0, so the result is a constant

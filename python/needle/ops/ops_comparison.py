@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Tensor
+from ..autograd import Tensor, check_tensors
 from ..backend_selection import NDArray, array_api
 from ..errors import ArgumentTypeError, ShapeError, describe
 
@@ -91,8 +91,7 @@ def _compared(name: str, a: Any, b: Any, question: Callable) -> Tensor:
 
 
 def _asked(name: str, a: Any, question: Callable) -> Tensor:
-    if not isinstance(a, Tensor):
-        raise ArgumentTypeError(f"{name}: got {describe(a)}, wanted a Tensor")
+    check_tensors(name, a)
     with np.errstate(invalid="ignore"):
         return Tensor.make_const(question(a.realize_cached_data()).astype("bool"))
 

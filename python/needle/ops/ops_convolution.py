@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..autograd import Shape, Tensor, TensorOp, device_of
+from ..autograd import Shape, Tensor, TensorOp, check_tensors, device_of
 from ..backend_selection import NDArray, array_api, as_strided
 from ..errors import ArgumentError, ShapeError
 from .ops_mathematic import conv, dilate, pair
@@ -22,6 +22,11 @@ def conv2d(a: Tensor, weight: Tensor, stride: int = 1, padding: Pair = 0, dilati
     Entries of the kernel stand `dilation` apart; each group of output channels sees its own group of input channels.
     H' = ⌊(H + 2 padding - dilation (K - 1) - 1) / stride⌋ + 1.
     """
+    check_tensors("conv2d", a, weight)
+    if not isinstance(dilation, int) or dilation < 1:
+        raise ArgumentError(f"conv2d: dilation {dilation!r}, wanted a whole number ≥ 1")
+    if len(a.shape) != 4 or len(weight.shape) != 4:
+        raise ShapeError(f"conv2d: images {a.shape} and kernel {weight.shape}, wanted 4 axes each")
     c_in, c_out = a.shape[-1], weight.shape[-1]
     if groups < 1 or c_in % groups or c_out % groups or weight.shape[2] * groups != c_in:
         raise ShapeError(f"conv2d: images {a.shape} and kernel {weight.shape} do not fit {groups} groups of channels")
@@ -46,25 +51,26 @@ def max_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding
     Windows lie side by side unless stride says otherwise.  The margin holds the smallest number there is, so that it
     never wins.  Entries that tie share the gradient.
     """
-    kernel, stride, margin = _window(a, kernel_size, stride, padding)
+    kernel, stride, margin = _window("max_pool2d", a, kernel_size, stride, padding)
     return max(Windows(kernel, stride)(_with_margin(a, margin, _smallest(a.dtype))), (-2, -1))
 
 
 def avg_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> Tensor:
     """The mean of every window, zeros in the margin counted.  Shapes as for max_pool2d."""
-    kernel, stride, margin = _window(a, kernel_size, stride, padding)
+    kernel, stride, margin = _window("avg_pool2d", a, kernel_size, stride, padding)
     return mean(Windows(kernel, stride)(_with_margin(a, margin, 0)), (-2, -1))
 
 
-def _window(a: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair) -> tuple[Shape, Shape, Shape]:
+def _window(name: str, a: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair) -> tuple[Shape, Shape, Shape]:
+    check_tensors(name, a)
     kernel, margin = pair(kernel_size), pair(padding)
     stride = kernel if stride is None else pair(stride)
     if min(kernel + stride) < 1 or min(margin) < 0 or any(2 * m > k for m, k in zip(margin, kernel)):
         raise ArgumentError(
-            f"pool: kernel {kernel}, stride {stride}, padding {margin}; wanted stride ≥ 1 and 0 ≤ padding ≤ kernel / 2"
+            f"{name}: kernel {kernel}, stride {stride}, padding {margin}; wanted stride ≥ 1, 0 ≤ padding ≤ kernel / 2"
         )
     if len(a.shape) != 4 or any(extent + 2 * m < k for extent, m, k in zip(a.shape[2:], margin, kernel)):
-        raise ShapeError(f"pool: a window {kernel}, padding {margin}, on shape {a.shape}; wanted (N, C, H, W), H ≥ K")
+        raise ShapeError(f"{name}: window {kernel}, padding {margin}, on shape {a.shape}; wanted (N, C, H, W), H ≥ K")
     return kernel, stride, margin
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import ElementwiseOp, Tensor
+from ..autograd import ElementwiseOp, Tensor, check_tensors
 from ..backend_selection import BACKEND, NDArray, array_api
 from ..errors import ArgumentError, ArgumentTypeError, describe
 from ..init import zeros_like
@@ -135,6 +135,7 @@ def sqrt(a: Tensor) -> Tensor:
 
 def square(a: Tensor) -> Tensor:
     """a²."""
+    check_tensors("square", a)
     return a * a
 
 
@@ -300,6 +301,7 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
 
 def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
     """a with the number value where mask holds; no gradient flows there."""
+    check_tensors("masked_fill", a)
     return where(mask, value, a)
 
 

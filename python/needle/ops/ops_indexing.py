@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import Shape, Tensor, TensorOp, device_of
+from ..autograd import Shape, Tensor, TensorOp, check_tensors, device_of
 from ..backend_selection import BACKEND, NDArray, array_api, scatter_add
 from ..errors import ArgumentTypeError, DTypeError, describe
 from .ops_mathematic import sum_to_shape
@@ -36,6 +36,7 @@ class GetItem(TensorOp):
 
 def get_item(a: Tensor, index: Any) -> Tensor:
     """a[index] by NumPy's rules: an int drops its axis; integer arrays, tensors of integers and masks gather."""
+    check_tensors("get_item", a)
     return GetItem(index)(a)
 
 
@@ -115,10 +116,14 @@ def gather(a: Tensor, ids: Any, axis: int = 0) -> Tensor:
 
     (N, D), ids (B, T), axis 0 → (B, T, D).  IndexError for a place that is not there.
     """
+    check_tensors("gather", a)
     return Gather(ids, axis)(a)
 
 
-take = gather
+def take(a: Tensor, ids: Any, axis: int = 0) -> Tensor:
+    """gather by NumPy's name."""
+    check_tensors("take", a)
+    return gather(a, ids, axis)
 
 
 class ScatterAdd(TensorOp):

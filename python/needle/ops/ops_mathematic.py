@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, device_of
+from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, check_tensors, device_of
 from ..backend_selection import NDArray, array_api, as_strided
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe
 from .ops_tuple import make_tuple
 
 __all__ = [
@@ -435,7 +435,15 @@ class Stack(TensorOp):
 
 def stack(args: Sequence[Tensor], axis: int) -> Tensor:
     """Join tensors of one shape on a new axis.  n × (3, 4), axis=1 → (3, n, 4)."""
-    return Stack(axis)(args if isinstance(args, TensorTuple) else make_tuple(*args))
+    return Stack(axis)(args if isinstance(args, TensorTuple) else make_tuple(*several("stack", args)))
+
+
+def several(name: str, tensors: Any) -> tuple[Tensor, ...]:
+    """The tensors as a tuple; an error in the name of an operator if there are none, or if they are none."""
+    if not isinstance(tensors, (tuple, list, TensorTuple)) or len(tensors) == 0:
+        raise ArgumentTypeError(f"{name}: got {describe(tensors)}, wanted a list of tensors")
+    check_tensors(name, *tensors)
+    return tuple(tensors)
 
 
 class Split(TensorTupleOp):
@@ -445,6 +453,8 @@ class Split(TensorTupleOp):
         self.axis = axis
 
     def compute(self, a: NDArray) -> tuple[NDArray, ...]:
+        if not -a.ndim <= self.axis < a.ndim:
+            raise ShapeError(f"split: axis {self.axis} of shape {a.shape}")
         axis = self.axis % a.ndim
         shape = a.shape[:axis] + a.shape[axis + 1 :]
         before = (slice(None),) * axis
@@ -482,6 +492,8 @@ class Dilate(TensorOp):
 
     def __init__(self, axes: tuple[int, ...], dilation: int) -> None:
         self.axes, self.dilation = axes, dilation
+        if not isinstance(dilation, int) or dilation < 0:
+            raise ArgumentError(f"{self.name}: dilation {dilation!r}, wanted a whole number ≥ 0")
 
     def compute(self, a: NDArray) -> NDArray:
         step = self.dilation + 1
@@ -506,6 +518,8 @@ class UnDilate(TensorOp):
 
     def __init__(self, axes: tuple[int, ...], dilation: int) -> None:
         self.axes, self.dilation = axes, dilation
+        if not isinstance(dilation, int) or dilation < 0:
+            raise ArgumentError(f"{self.name}: dilation {dilation!r}, wanted a whole number ≥ 0")
 
     def compute(self, a: NDArray) -> NDArray:
         axes, step = _existing(self.axes, a.ndim), self.dilation + 1
@@ -532,7 +546,7 @@ class Conv(TensorOp):
 
     def __init__(self, stride: int | None = 1, padding: int | tuple[int, int] | None = 0) -> None:
         self.stride, self.padding = stride or 1, padding or 0
-        if self.stride < 1 or min(pair(self.padding)) < 0:
+        if not isinstance(self.stride, int) or self.stride < 1 or min(pair(self.padding)) < 0:
             raise ArgumentError(f"conv: stride {stride}, padding {padding}; wanted stride ≥ 1 and padding ≥ 0")
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
@@ -586,7 +600,10 @@ def im2col(images: NDArray, kernel_shape: Shape, stride: int, padding: int | tup
 
 def pair(size: int | tuple[int, int]) -> tuple[int, int]:
     """A size for both directions: one number stands for two equal ones."""
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
+    sizes = (size, size) if isinstance(size, int) else tuple(size)
+    if len(sizes) != 2 or not all(isinstance(extent, int) for extent in sizes):
+        raise ArgumentTypeError(f"conv: got {describe(size)} as a size, wanted a whole number or two")
+    return sizes
 
 
 # <<< hw4

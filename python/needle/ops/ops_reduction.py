@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..autograd import Shape, Tensor, TensorOp
+from ..autograd import Shape, Tensor, TensorOp, check_tensors, explained
 from ..backend_selection import NDArray, array_api
-from ..errors import ArgumentTypeError, describe
 from .ops_elementwise import sqrt
 from .ops_mathematic import broadcast_to, reshape, shape_with_ones
 
@@ -114,6 +113,7 @@ def var(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 
 
 def std(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """The standard deviation over axes, the root of var."""
+    check_tensors("std", a)
     return sqrt(var(a, axes, keepdims, correction))
 
 
@@ -131,6 +131,9 @@ def argmin(a: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 def _place(name: str, find: Any, a: Any, axis: int | None, keepdims: bool) -> Tensor:
-    if not isinstance(a, Tensor):
-        raise ArgumentTypeError(f"{name}: got {describe(a)}, wanted a Tensor")
-    return Tensor.make_const(find(a.realize_cached_data(), axis=axis, keepdims=keepdims))
+    check_tensors(name, a)
+    array = a.realize_cached_data()
+    try:
+        return Tensor.make_const(find(array, axis=axis, keepdims=keepdims))
+    except (ValueError, TypeError) as error:
+        raise explained(name, [array], error) from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
+from typing import Any
 
-from ..autograd import Tensor, TensorOp
+from ..autograd import Tensor, TensorOp, check_tensors
 from ..backend_selection import NDArray, array_api
-from ..errors import ArgumentError, ShapeError
-from .ops_mathematic import reshape
+from ..errors import ArgumentTypeError, ShapeError, describe
+from .ops_mathematic import reshape, several
 
 __all__ = [
     "Concatenate",
@@ -27,7 +30,7 @@ class Permute(TensorOp):
     reads_inputs = reads_output = False
 
     def __init__(self, axes: Sequence[int]) -> None:
-        self.axes = tuple(axes)
+        self.axes = whole_axes("permute", axes)
 
     def compute(self, a: NDArray) -> NDArray:
         if sorted(axis % a.ndim for axis in self.axes) != list(range(a.ndim)):
@@ -46,42 +49,56 @@ def permute(a: Tensor, axes: Sequence[int]) -> Tensor:
 
 def expand_dims(a: Tensor, axis: int) -> Tensor:
     """A new axis of extent 1 at position axis of the result.  (2, 3), axis 1 → (2, 1, 3)."""
-    ndim = len(a.shape) + 1
-    if not -ndim <= axis < ndim:
-        raise ShapeError(f"expand_dims: axis {axis} for shape {a.shape}, wanted {-ndim} to {ndim - 1}")
-    axis %= ndim
+    check_tensors("expand_dims", a)
+    (axis,) = whole_axes("expand_dims", axis, len(a.shape) + 1)
     return reshape(a, a.shape[:axis] + (1,) + a.shape[axis:])
 
 
-unsqueeze = expand_dims
+def unsqueeze(a: Tensor, axis: int) -> Tensor:
+    """expand_dims by its other name."""
+    check_tensors("unsqueeze", a)
+    return expand_dims(a, axis)
 
 
 def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Without the given axes (by default, all) of extent 1.  (2, 1, 3) → (2, 3)."""
+    check_tensors("squeeze", a)
     ones = [i for i, extent in enumerate(a.shape) if extent == 1]
-    if axis is not None:
-        chosen = [axis] if isinstance(axis, int) else list(axis)
-        if any(i not in ones and i + len(a.shape) not in ones for i in chosen):
-            raise ShapeError(f"squeeze: axis {axis} of shape {a.shape}, wanted one of extent 1")
-        ones = [i % len(a.shape) for i in chosen]
-    return reshape(a, tuple(extent for i, extent in enumerate(a.shape) if i not in ones))
+    chosen = ones if axis is None else whole_axes("squeeze", axis, len(a.shape))
+    if not set(chosen) <= set(ones):
+        raise ShapeError(f"squeeze: axis {axis} of shape {a.shape}, wanted one of extent 1")
+    return reshape(a, tuple(extent for i, extent in enumerate(a.shape) if i not in chosen))
 
 
 def flatten(a: Tensor, start: int = 0) -> Tensor:
     """All axes from start on as one.  (2, 3, 4), start 1 → (2, 12)."""
+    check_tensors("flatten", a)
     shape = a.shape or (1,)
-    start = range(len(shape))[start]
-    size = 1
-    for extent in shape[start:]:
-        size *= extent
-    return reshape(a, shape[:start] + (size,))
+    (start,) = whole_axes("flatten", start, len(shape))
+    return reshape(a, shape[:start] + (math.prod(shape[start:]),))
+
+
+def whole_axes(name: str, axes: Any, ndim: int | None = None) -> tuple[int, ...]:
+    """One axis or several as a tuple; for a tensor of ndim axes checked, and counted from the front."""
+    try:
+        numbers = tuple(operator.index(axis) for axis in (axes if hasattr(axes, "__iter__") else (axes,)))
+    except TypeError:
+        raise ArgumentTypeError(f"{name}: got {describe(axes)} for an axis, wanted whole numbers") from None
+    if ndim is None:
+        return numbers
+    if any(not -ndim <= axis < ndim for axis in numbers):
+        raise ShapeError(f"{name}: axis {axes} of a tensor with {ndim} axes, wanted {-ndim} to {ndim - 1}")
+    return tuple(axis % ndim for axis in numbers)
 
 
 class Pad(TensorOp):
     reads_inputs = reads_output = False
 
     def __init__(self, pairs: Sequence[tuple[int, int]], value: float = 0) -> None:
-        self.pairs, self.value = tuple((int(before), int(after)) for before, after in pairs), value
+        try:
+            self.pairs, self.value = tuple((int(before), int(after)) for before, after in pairs), value
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"pad: got {describe(pairs)}, wanted a pair of sizes for every axis") from None
 
     def compute(self, a: NDArray) -> NDArray:
         if len(self.pairs) != a.ndim or any(min(pair) < 0 for pair in self.pairs):
@@ -121,7 +138,4 @@ class Concatenate(TensorOp):
 
 def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one after the other along an axis they have.  (2, 3) and (4, 3), axis 0 → (6, 3)."""
-    tensors = tuple(tensors)
-    if not tensors:
-        raise ArgumentError("concatenate: no tensors")
-    return Concatenate(axis)(*tensors)
+    return Concatenate(axis)(*several("concatenate", tensors))

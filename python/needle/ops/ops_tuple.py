@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp, Value
+from ..autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp, Value, check_tensors
 from ..backend_selection import NDArray
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentTypeError, describe
 from ..init import zeros_like
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
 
 
 class MakeTensorTuple(TensorTupleOp):
+    name = "make_tuple"
     reads_inputs = reads_output = False
 
     def compute(self, *arrays: NDArray) -> tuple[NDArray, ...]:
@@ -32,6 +33,7 @@ class MakeTensorTuple(TensorTupleOp):
 
 def make_tuple(*args: Tensor) -> TensorTuple:
     """Several tensors as one value of the graph."""
+    check_tensors("make_tuple", *args)
     return MakeTensorTuple()(*args)
 
 
@@ -44,6 +46,8 @@ class TupleGetItem(TensorOp):
     def __call__(self, a: TensorTuple, fold_const: bool = True) -> Tensor:
         if not isinstance(a, TensorTuple):
             raise ArgumentTypeError(f"tuple_get_item: got {type(a).__name__}, wanted a TensorTuple")
+        if not isinstance(self.index, int):
+            raise ArgumentTypeError(f"tuple_get_item: got {describe(self.index)} as an index, wanted a whole number")
         if not -len(a) <= self.index < len(a):
             raise IndexError(f"tuple_get_item: index {self.index} in a tuple of {len(a)}")
         if fold_const and isinstance(a.op, MakeTensorTuple):

@@ -61,6 +61,8 @@ def reduced_columns(shape: Shape, axes: Any) -> Shape:
     if math.prod(shape) == 0 or not shape:
         return ()
     axes = range(len(shape)) if axes is None else axes if isinstance(axes, (tuple, list)) else (axes,)
+    if any(not -len(shape) <= axis < len(shape) for axis in axes):
+        return ()  # let the plain path complain
     reduced = sorted(axis % len(shape) for axis in axes)
     return shape[reduced[0] :] if reduced and reduced == list(range(reduced[0], len(shape))) else ()
 
