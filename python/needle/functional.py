@@ -61,7 +61,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..
     Several argnums give a tuple of gradients; negative ones count from the end.  Gradients can be differentiated
     again: `grad(grad(f))` works.
     """
-    _check_function("grad", f)
+    _check_function("value_and_grad", f)
     several = isinstance(argnums, (list, tuple))
     numbers = tuple(argnums) if several else (argnums,)
     if not all(isinstance(n, int) for n in numbers):

@@ -52,7 +52,7 @@ class Module(NamesItself):
         try:
             return self.forward(*args, **kwargs)
         except COMPLAINTS as error:
-            if isinstance(error, NeedleError) or (args and all(isinstance(x, Value) for x in args)):
+            if isinstance(error, NeedleError) or (args and all(isinstance(x, Tensor) for x in args)):
                 raise
             raise in_the_name_of(type(self).__name__, args, error) from error  # a tensor was wanted, most likely
 
