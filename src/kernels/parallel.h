@@ -21,8 +21,8 @@ void SetNumThreads(int64_t threads);
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   if (count <= 0) return;
-  const int threads = static_cast<int>(std::min<int64_t>(NumThreads(), count / std::max<int64_t>(grain, 1)));
 #ifdef _OPENMP
+  const int threads = static_cast<int>(std::min<int64_t>(NumThreads(), count / std::max<int64_t>(grain, 1)));
   if (threads > 1) {
     std::exception_ptr thrown;  // an exception must not leave the thread
 #pragma omp parallel num_threads(threads)
@@ -38,6 +38,8 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
     if (thrown) std::rethrow_exception(thrown);
     return;
   }
+#else
+  (void)grain;
 #endif
   body(int64_t{0}, count);
 }
