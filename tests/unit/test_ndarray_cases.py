@@ -390,6 +390,49 @@ def test_a_negative_base_with_a_fraction_is_nan(device: Any) -> None:
     assert math.isnan((nd.array([-2.0], device=device) ** 0.5).item())
 
 
+WRONG = {
+    "array": [("a",), ([[1], [2, 3]],), (None,), (object(),), ([1], "float16"), ([1], None, "gpu")],
+    "zeros": [("a",), (2.5,), ((-1,),), (10**30,), ((2,), "x")],
+    "arange": [("a",), (0, 1, 0)],
+    "linspace": [(0, "a"), (0, 1, -1), (0, 1, 2.5)],
+    "eye": [("a",), (-1,)],
+    "reshape": [("a",), (7,), (None,), ((2.0, 3.0),)],
+    "broadcast_to": [("a",), (None,), ((3, 2),), ((2,),)],
+    "permute": [((0,),), ((0, 0),), (3,), ("ab",)],
+    "swapaxes": [(0, 2), (0, "a"), (0, None)],
+    "expand_dims": [(5,), ("a",), ((0, 0),)],
+    "squeeze": [(0,), (9,)],
+    "as_strided": [((2,), (1, 1)), (3.5, 1), ((2,), "a")],
+    "sum": [(2,), ("a",), ((0, 0),), (1.5,)],
+    "max": [(2,), ("a",)],
+    "mean": [(2,)],
+    "argmax": [(2,)],
+    "var": [(0, False, "a")],
+    "maximum": [("a",), (None,), ([1, 2],)],
+    "add": [("a",), (None,)],
+    "matmul": [(3,), (None,)],
+    "concatenate": [(0,)],
+    "split": [(4,), ("a",), (0,)],
+    "tile": [("a",), (-1,)],
+    "repeat": [("a",), (-1,), (1.5,)],
+    "flip": [(2,), ("a",)],
+    "pad": [(1,), (((1, 1),),), (((1, -1), (0, 0)),), (((0, 0), (0, 0)), "reflect")],
+    "take": [("a",), ([0.5],), ([9], 1), ([0], 2)],
+    "scatter_add": [([0], 3.0), ([0, 9], None)],
+    "clip": [("a",)],
+}
+MAKERS = ("array", "zeros", "arange", "linspace", "eye")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_refused_in_the_functions_name_U090(device: Any, name: str) -> None:
+    a = nd.ones((2, 3), device=device)
+    for arguments in WRONG[name]:
+        with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+            getattr(nd, name)(*(arguments if name in MAKERS else (a, *arguments)))
+        assert str(caught.value).startswith(f"{name}: ") and "\n" not in str(caught.value), arguments
+
+
 # ---- Python's protocols --------------------------------------------------------------------------------------------
 
 

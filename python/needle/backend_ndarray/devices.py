@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..errors import DeviceError, describe
+from ..errors import ArgumentError, DeviceError, describe, named
 from . import native, ndarray_backend_numpy
 from .dtypes import DTYPES, dtype_name, numpy_dtype
+from .indexing import as_number, as_shape
 
 
 class BackendDevice:
@@ -75,24 +76,35 @@ class BackendDevice:
         """Flat uninitialised storage of a number of elements.  DeviceError if the device is absent."""
         make = self._storage.get(dtype)
         if make is not None:
-            return make(size)
+            try:
+                return make(size)
+            except (TypeError, ValueError, OverflowError):  # the number does not even fit into what counts bytes
+                raise ArgumentError(
+                    f"{self}: {size} elements of {dtype} are more than memory can be asked for"
+                ) from None
         if self.mod is None:
             raise DeviceError(f"{self}: {self._absence}")
         raise NotImplementedError(f"{self}: no storage for {dtype} here, only for {', '.join(self._storage)}")
 
     # ---- arrays made here; random numbers come from NumPy's global generator, the same stream on every device -----
 
+    @named
     def randn(self, *shape: int, dtype: Any = "float32") -> Any:
         """Standard normal numbers.  Shape: one integer for each axis."""
-        return self._array(np.random.randn(*shape), dtype)
+        return self._array(np.random.randn(*as_shape(shape, "randn")), dtype)
 
+    @named
     def rand(self, *shape: int, dtype: Any = "float32") -> Any:
         """Uniform numbers from [0, 1).  Shape: one integer for each axis."""
-        return self._array(np.random.rand(*shape), dtype)
+        return self._array(np.random.rand(*as_shape(shape, "rand")), dtype)
 
+    @named
     def one_hot(self, n: int, i: Any, dtype: Any = "float32") -> Any:
         """Rows of the identity matrix of size n.  i: integers of any shape (…) → (…, n)."""
-        indices = np.asarray(i).astype(np.int64)
+        indices, n = np.asarray(i).astype(np.int64), as_number(n, "one_hot")
+        outside = indices[(indices < -n) | (indices >= n)]
+        if outside.size:
+            raise IndexError(f"one_hot: index {outside[0]} is out of bounds for rows of length {n}")
         rows = np.zeros((indices.size, n), dtype=numpy_dtype(dtype_name(dtype)))
         rows[np.arange(indices.size), indices.reshape(-1)] = 1
         return self._array(rows.reshape(*indices.shape, n), dtype)
@@ -122,35 +134,37 @@ class BackendDevice:
 # ---- the devices ---------------------------------------------------------------------------------------------------
 
 
-@cache
 def cpu_numpy() -> BackendDevice:
     """The CPU through NumPy: the reference, and what is left when nothing is built."""
-    mod = ndarray_backend_numpy
-    for name, function in mod.KERNELS.items():
-        for dtype in native.dtypes_of(name):
-            kernels.register(name, "cpu_numpy", dtype, function)
-    storage: dict[str, Callable] = {dtype: partial(mod.Array, dtype=dtype) for dtype in DTYPES}
-    return BackendDevice("cpu_numpy", mod, storage, wrappers=dict.fromkeys(DTYPES, mod.wrap))
+    return _numpy_device()
 
 
-@cache
 def cpu() -> BackendDevice:
     """The CPU through the built kernels."""
     return _native_device("cpu", "the native cpu backend is not built; run 'make lib'")
 
 
-@cache
 def cuda() -> BackendDevice:
     """The first NVIDIA GPU; without the built module or the driver, a device whose enabled() is False."""
     return _optional_device("cuda", "cuda backend is not built; run 'make lib' with nvcc on PATH")
 
 
-@cache
 def cuda_emu() -> BackendDevice:
     """The CUDA kernels run by the emulator on the CPU; never chosen silently."""
     return _optional_device("cuda_emu", "the CUDA emulator is not built; run 'make lib'")
 
 
+@cache  # there is one object for each device
+def _numpy_device() -> BackendDevice:
+    mod = ndarray_backend_numpy
+    for name, function in mod.KERNELS.items():
+        for dtype in native.dtypes_of(name):
+            kernels.register(name, "cpu_numpy", dtype, function)
+    storage: dict[str, Callable] = {dtype: partial(mod.Array, dtype=dtype) for dtype in DTYPES}
+    return BackendDevice("cpu_numpy", mod, storage, dict.fromkeys(DTYPES, mod.wrap))
+
+
+@cache
 def _optional_device(name: str, absence: str) -> BackendDevice:
     try:
         return _native_device(name, absence)
@@ -158,6 +172,7 @@ def _optional_device(name: str, absence: str) -> BackendDevice:
         return BackendDevice(name, None, absence=str(error))
 
 
+@cache
 def _native_device(name: str, absence: str) -> BackendDevice:
     course, typed = native.load(f"ndarray_backend_{name}"), native.load(f"kernels_{name}")
     if course is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError, DTypeError
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError, describe
 
 DTYPES = ("bool", "uint8", "int32", "int64", "float32", "float64")  # from the lowest rung of the ladder to the highest
 FLOATS = ("float32", "float64")
@@ -37,10 +37,10 @@ def dtype_name(dtype: Any, op: str = "dtype") -> str:
         pass
     try:
         name = np.dtype(dtype).name
-    except TypeError:
+    except (TypeError, ValueError):
         name = ""
     if name not in _RUNG:
-        raise DTypeError(f"{op}: dtype {dtype!r}, wanted one of {', '.join(sorted(DTYPES))}")
+        raise DTypeError(f"{op}: got {describe(dtype)} as a dtype, wanted one of {', '.join(sorted(DTYPES))}")
     return name
 
 
@@ -119,6 +119,8 @@ def cast_scalar(value: Any, dtype: str, op: str) -> bool | int | float:
     Floats are cut towards zero on the way to integers.  ArgumentError if an integer type cannot hold the value.
     """
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError  # float("3") would be a number
         if dtype in FLOATS:
             return float(value)
         if dtype == "bool":
@@ -126,7 +128,7 @@ def cast_scalar(value: Any, dtype: str, op: str) -> bool | int | float:
         number = int(value)
     except (TypeError, ValueError, OverflowError) as error:
         kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentError
-        raise kind(f"{op}: {value!r} is not a number that {dtype} can hold") from None
+        raise kind(f"{op}: got {describe(value)}, wanted a number that {dtype} can hold") from None
     if not fits(number, dtype):
         raise ArgumentError(f"{op}: {number} is out of range for {dtype}; use .astype to choose a wider type")
     return number

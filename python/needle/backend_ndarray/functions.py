@@ -148,7 +148,12 @@ def from_numpy(a: np.ndarray, device: Any = None) -> NDArray:
 
 def from_dlpack(x: Any) -> NDArray:
     """An array of another library's CPU tensor, by the DLPack protocol; shares its memory where from_numpy can."""
-    return from_numpy(np.from_dlpack(x))
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentTypeError(f"from_dlpack: got {describe(x)}, wanted an array that speaks DLPack")
+    try:
+        return from_numpy(np.from_dlpack(x))
+    except BufferError as error:
+        raise DTypeError(f"from_dlpack: got {describe(x)}: {error}") from None
 
 
 def empty(shape: int | Sequence[int], dtype: Any = None, device: Any = None) -> NDArray:
@@ -196,17 +201,28 @@ def ones_like(a: NDArray, dtype: Any = None) -> NDArray:
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: Any = None) -> NDArray:
     """Evenly spaced numbers from start up to, but without, stop.  arange(3) → 0, 1, 2."""
     start, stop = (0, start) if stop is None else (start, stop)
+    _check_numbers("arange", start, stop, step)
+    if step == 0:
+        raise ArgumentError(f"arange: from {start} to {stop} in steps of 0")
     return array(np.arange(start, stop, step), dtype, device)
 
 
 def linspace(start: float, stop: float, num: int = 50, dtype: Any = None, device: Any = None) -> NDArray:
     """`num` evenly spaced numbers from start to stop, both included."""
-    return array(np.linspace(start, stop, num), dtype, device)
+    _check_numbers("linspace", start, stop)
+    return array(np.linspace(start, stop, indexing.as_number(num, "linspace")), dtype, device)
+
+
+def _check_numbers(op: str, *numbers: Any) -> None:
+    for number in numbers:
+        if not dtypes.is_scalar(number):
+            raise ArgumentTypeError(f"{op}: got {describe(number)}, wanted a number")
 
 
 def eye(n: int, m: int | None = None, dtype: Any = None, device: Any = None) -> NDArray:
     """The identity matrix, n by m: ones on the diagonal."""
-    return array(np.eye(n, m), dtype, device)
+    rows, columns = indexing.as_shape((n, n if m is None else m), "eye")
+    return array(np.eye(rows, columns), dtype, device)
 
 
 # ---- shapes --------------------------------------------------------------------------------------------------------
@@ -516,6 +532,8 @@ def stack(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
 
 
 def _one_device(arrays: Sequence[NDArray], op: str) -> list[NDArray]:
+    if not isinstance(arrays, (list, tuple)):
+        raise ArgumentTypeError(f"{op}: got {describe(arrays)}, wanted a list or tuple of NDArrays")
     listed = list(arrays)
     if not listed:
         raise ShapeError(f"{op}: got no arrays, wanted at least one")
@@ -543,7 +561,7 @@ def split(a: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0) -
             raise ShapeError(f"split: axis {axis} of shape {a.shape} does not divide into {count} equal parts")
         cuts = [extent // count * i for i in range(1, count)]
     else:
-        cuts = list(indices_or_sections)
+        cuts = list(indexing.as_sizes(indices_or_sections, "split"))
     before = (slice(None),) * axis
     return [a[before + (slice(start, stop),)] for start, stop in zip([0, *cuts], [*cuts, extent])]
 
@@ -564,9 +582,9 @@ def repeat(a: NDArray, repeats: int, axis: int | None = None) -> NDArray:
     if axis is None:
         return repeat(a.reshape(-1), repeats, 0)
     axis = indexing.as_axis(axis, a.ndim, "repeat")
-    front, back = a.shape[: axis + 1], a.shape[axis + 1 :]
-    copies = a.expand_dims(axis + 1).broadcast_to(front + (repeats,) + back)
-    return copies.copy().reshape(front[:-1] + (front[-1] * repeats,) + back)
+    front, back, times = a.shape[: axis + 1], a.shape[axis + 1 :], indexing.as_number(repeats, "repeat")
+    copies = a.expand_dims(axis + 1).broadcast_to(front + (times,) + back)
+    return copies.copy().reshape(front[:-1] + (front[-1] * times,) + back)
 
 
 def flip(a: NDArray, axis: Axes = None, *, axes: Axes = None) -> NDArray:
@@ -579,7 +597,7 @@ def pad(
 ) -> NDArray:
     """A copy with a border of one value.  pad_width: for each axis how many to add before and after it."""
     if mode != "constant":
-        raise ArgumentError(f"pad: mode {mode!r}, wanted 'constant'")
+        raise ArgumentError(f"pad: got {describe(mode)} as a mode, wanted 'constant'")
     if constant_values == 0:
         return a.pad(pad_width)
     widths = indexing.as_padding(pad_width, a.ndim)
@@ -618,6 +636,8 @@ def scatter_add(a: NDArray, indices: Any, values: NDArray, axis: int = 0) -> NDA
     axis = indexing.as_axis(axis, a.ndim, "scatter_add")
     indices = _as_indices(indices, a, "scatter_add")
     front, extent, back = a.shape[:axis], a.shape[axis], a.shape[axis + 1 :]
+    if not isinstance(values, NDArray):
+        raise ArgumentTypeError(f"scatter_add: got {describe(values)} as values, wanted an NDArray")
     a._check_device(values, "scatter_add")
     if values.shape != front + indices.shape + back:
         raise ShapeError(f"scatter_add: values of shape {values.shape}, wanted {front + indices.shape + back}")

@@ -28,6 +28,13 @@ def as_sizes(shape: int | Sequence[int], op: str) -> Shape:
         raise ArgumentTypeError(f"{op}: got {describe(shape)} as a shape, wanted integers") from None
 
 
+def as_number(value: Any, op: str) -> int:
+    """A whole number, as Python's integer."""
+    if not hasattr(value, "__index__") or isinstance(value, np.ndarray):
+        raise ArgumentTypeError(f"{op}: got {describe(value)}, wanted an integer")
+    return as_int(value)
+
+
 def as_shape(shape: int | Sequence[int], op: str) -> Shape:
     """A shape, or a single size, as a tuple of integers, none of them negative."""
     sizes = as_sizes(shape, op)
@@ -96,7 +103,7 @@ def as_axes(axes: int | Sequence[int] | None, ndim: int, op: str) -> Shape:
     """Axes counted from the front, in the given order; None is all of them.  ShapeError if one comes twice."""
     if axes is None:
         return tuple(range(ndim))
-    chosen = tuple(as_axis(axis, ndim, op) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
+    chosen = tuple(as_axis(axis, ndim, op) for axis in (axes if hasattr(axes, "__iter__") else (axes,)))
     if len(set(chosen)) != len(chosen):
         raise ShapeError(f"{op}: axes {axes} name an axis twice")
     return chosen
@@ -150,13 +157,13 @@ def explicit_slice(entry: slice, extent: int) -> slice:
     """The slice with start, stop and step as integers, as range() takes them, along an axis of that length."""
     try:
         return slice(*entry.indices(extent))
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"getitem: {entry} does not slice an axis: {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ArgumentError(f"getitem: {describe(entry)} does not slice an axis: {error}") from None
 
 
 def as_slice(entry: Any, extent: int, axis: int) -> slice:
     """The slice of length one that an integer index means.  IndexError if it is out of bounds."""
-    if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
+    if isinstance(entry, (bool, np.bool_, np.ndarray)) or not hasattr(entry, "__index__"):
         raise ArgumentTypeError(
             f"getitem: got {describe(entry)} as an index, wanted an integer, a slice or ...; take() gathers by arrays"
         )

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
 
 
+def as_numpy(values: Any, op: str) -> np.ndarray:
+    """Anything that NumPy makes an array of, as that array."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{op}: got {type(values).__name__}, of which NumPy makes no array: {error}") from None
+
+
 def upload(values: np.ndarray, device: BackendDevice, make: Callable[..., NDArray]) -> NDArray:
     """A copy of a NumPy array on a device; its dtype has to be one of the six."""
     dtype = dtypes.dtype_name(values.dtype, "array")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from operator import index as as_int
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ class NDArray(NumPyNames):
             moved = other if device is None else other.to(device)
             copy = moved.astype(moved._dtype if dtype is None else dtype)
         else:
-            values = dtypes.cast_numpy(np.asarray(other), dtypes.dtype_name(dtype, "array"))
+            values = dtypes.cast_numpy(interop.as_numpy(other, "array"), dtypes.dtype_name(dtype, "array"))
             copy = interop.upload(values, as_device(device), NDArray.make)
         vars(self).update(vars(copy))
 
@@ -77,8 +76,9 @@ class NDArray(NumPyNames):
         """
         array = NDArray.__new__(NDArray)
         array._shape = indexing.as_shape(shape, "make")
-        array._strides = indexing.compact_strides(array._shape) if strides is None else tuple(map(as_int, strides))
-        array._offset = as_int(offset)
+        compact = indexing.compact_strides(array._shape)
+        array._strides = compact if strides is None else indexing.as_sizes(strides, "make")
+        array._offset = indexing.as_number(offset, "make")
         array._device = as_device(device)
         array._compact = None
         array._dtype = dtypes.dtype_name(getattr(handle, "dtype", None) if dtype is None else dtype, "make")
@@ -106,7 +106,7 @@ class NDArray(NumPyNames):
     @staticmethod
     def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
         """The strides of row-major order, in elements: (2, 3, 4) → (12, 4, 1)."""
-        return indexing.compact_strides(tuple(shape))
+        return indexing.compact_strides(indexing.as_shape(shape, "compact_strides"))
 
     # ---- what an array is ------------------------------------------------------------------------------------------
 
@@ -208,9 +208,10 @@ class NDArray(NumPyNames):
 
     def as_strided(self, shape: Sequence[int], strides: Sequence[int]) -> NDArray:
         """The same memory, seen with another shape and other strides."""
+        shape, strides = indexing.as_shape(shape, "as_strided"), indexing.as_sizes(strides, "as_strided")
         if len(shape) != len(strides):
-            raise ShapeError(f"as_strided: shape {tuple(shape)} and strides {tuple(strides)} differ in length")
-        return self._view(indexing.as_shape(shape, "as_strided"), tuple(map(as_int, strides)), self._offset)
+            raise ShapeError(f"as_strided: shape {shape} and strides {strides} differ in length")
+        return self._view(shape, strides, self._offset)
 
     def reshape(self, new_shape: int | Sequence[int]) -> NDArray:
         """The elements in the same order with another shape, in which one -1 is inferred.
@@ -226,7 +227,7 @@ class NDArray(NumPyNames):
 
     def permute(self, new_axes: Sequence[int]) -> NDArray:
         """The axes in another order; a view.  (B, H, W, C).permute((0, 3, 1, 2)) → (B, C, H, W)."""
-        new_axes = indexing.as_axes(tuple(new_axes), self.ndim, "permute")
+        new_axes = indexing.as_axes(new_axes, self.ndim, "permute")
         if len(new_axes) != self.ndim:
             raise ShapeError(f"permute: axes {new_axes} for an array of shape {self._shape}")
         shape = tuple(self._shape[axis] for axis in new_axes)
@@ -245,7 +246,7 @@ class NDArray(NumPyNames):
 
     def process_slice(self, sl: slice, dim: int) -> slice:
         """The slice along axis `dim` with start, stop and step as integers: inside the axis, counted from its front."""
-        return indexing.explicit_slice(sl, self._shape[dim])
+        return indexing.explicit_slice(sl, self._shape[indexing.as_axis(dim, self.ndim, "process_slice")])
 
     def __getitem__(self, idxs: Any) -> NDArray:
         """A view of some of the elements, by integers, slices, `...` and None, as in NumPy.
@@ -283,7 +284,7 @@ class NDArray(NumPyNames):
 
     def _source(self, other: Any) -> NDArray:
         """The array whose elements can be written into this one, in order."""
-        source = other if isinstance(other, NDArray) else interop.like(np.asarray(other), self)
+        source = other if isinstance(other, NDArray) else interop.like(interop.as_numpy(other, "setitem"), self)
         self._check_device(source, "setitem")
         if interop.share_memory(self, source):
             source = source.copy()  # or writing would change what is still to be read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,10 +43,11 @@ class NumPyNames:
 
     def expand_dims(self: Any, axis: int | Sequence[int]) -> NDArray:
         """New axes of length one, at these positions of the result; a view."""
-        count = len(axis) if isinstance(axis, (tuple, list)) else 1
-        axes = indexing.as_axes(axis, self.ndim + count, "expand_dims")
+        added = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+        ndim = self.ndim + len(added)
+        axes = indexing.as_axes(added, ndim, "expand_dims")
         extents = iter(self._shape)
-        return self.reshape(tuple(1 if i in axes else next(extents) for i in range(self.ndim + count)))
+        return self.reshape(tuple(1 if i in axes else next(extents) for i in range(ndim)))
 
     def squeeze(self: Any, axis: Axes = None) -> NDArray:
         """Without the axes of length one, or without the given ones of them; a view."""
@@ -125,6 +126,7 @@ class NumPyNames:
 
     def var(self: Any, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> NDArray:
         """The mean squared deviation from the mean over all axes, one, or several, with divisor count - ddof."""
+        ddof = indexing.as_number(ddof, "var")
         centre = self.mean(axis=indexing.as_axes(axis, self.ndim, "var"), keepdims=True)
         deviation = self._cast(centre._dtype) - centre.broadcast_to(self._shape)
         total = (deviation * deviation).sum(axis, keepdims)
