@@ -13,6 +13,8 @@ from .errors import ArgumentError, ArgumentTypeError, ShapeError, describe
 from .init import zeros_like
 from .ops import Identity, reshape, stack, summation
 
+__all__ = ["grad", "hessian", "hvp", "jvp", "value_and_grad", "vjp"]
+
 Function = Callable[..., Tensor]
 
 

@@ -29,6 +29,8 @@ from . import autograd
 from .autograd import Op, Value, execution_hook
 from .errors import NeedleError
 
+__all__ = ["AnomalyError", "Event", "Memory", "Profile", "Row", "detect_anomaly", "memory"]
+
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 

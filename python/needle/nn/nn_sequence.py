@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core import Tensor, init, ops
-from ..errors import ArgumentError, ShapeError, describe
+from ..core import Tensor, TensorTuple, init, ops
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe
 from .module import Module, Parameter
 
 
@@ -104,7 +104,7 @@ class LSTMCell(Module):
 
     def forward(self, X: Tensor, h: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """X (B, I), h = (h, c), each (B, H), or None for zeros → (h', c')."""
-        h0, c0 = (None, None) if h is None else h
+        h0, c0 = two_states("lstm_cell", h)
         h0, c0 = checked_state("lstm_cell", self, X, h0), checked_state("lstm_cell", self, X, c0)
         gates = affine(X, self.W_ih, self.bias_ih) + affine(h0, self.W_hh, self.bias_hh)
         i, f, g, o = ops.split(ops.reshape(gates, (X.shape[0], 4, self.hidden_size)), 1)
@@ -134,7 +134,7 @@ class LSTM(Module):
 
     def forward(self, X: Tensor, h: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """X (T, B, I), h = (h0, c0), each (L, B, H), or None for zeros → output (T, B, H), final (h, c)."""
-        h0, c0 = (None, None) if h is None else h
+        h0, c0 = two_states("lstm", h)
         state = list(zip(unstacked_state("lstm", self, X, h0), unstacked_state("lstm", self, X, c0), strict=True))
         outputs = []
         for x in ops.split(X, 0):
@@ -206,6 +206,15 @@ def checked_state(name: str, cell: Any, X: Tensor, h: Tensor | None) -> Tensor:
     if not isinstance(h, Tensor) or h.shape != wanted:
         raise ShapeError(f"{name}: got X {X.shape} and state {describe(h)}, wanted {wanted}")
     return h
+
+
+def two_states(name: str, state: Any) -> tuple[Tensor | None, Tensor | None]:
+    """h and c of a pair of them; None and None if there is no state."""
+    if state is None:
+        return None, None
+    if not isinstance(state, (tuple, list, TensorTuple)) or len(state) != 2:
+        raise ArgumentTypeError(f"{name}: got {describe(state)} as a state, wanted a pair (h, c)")
+    return state[0], state[1]
 
 
 def unstacked_state(name: str, rnn: Any, X: Tensor, h: Tensor | None) -> list[Tensor]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, ShapeError, describe
+from ..errors import ArgumentError, ShapeError, describe, named
 
 # Okabe and Ito (2008): eight colours that stay apart for every kind of colour vision; the dashes help on paper
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -47,6 +47,7 @@ def _figure(width: float, height: float) -> Any:
 # ---- curves ----------------------------------------------------------------------------------------------------------
 
 
+@named
 def learning_curves(
     history: Mapping[str, Sequence[float]] | Sequence[Mapping[str, Any]],
     *,
@@ -113,6 +114,7 @@ def _number(value: Any) -> float:
 # ---- grids -----------------------------------------------------------------------------------------------------------
 
 
+@named
 def image_grid(
     images: Any, *, columns: int | None = None, titles: Sequence[str] | None = None, title: str = ""
 ) -> Picture:
@@ -132,6 +134,7 @@ def image_grid(
     return _grid(tiles, columns, titles, title, {"cmap": "gray"})
 
 
+@named
 def weight_grid(
     weight: Any, *, image_shape: tuple[int, ...] | None = None, columns: int | None = None, title: str = ""
 ) -> Picture:
@@ -154,6 +157,7 @@ def weight_grid(
     return _grid(tiles, columns, None, title, {"cmap": "PuOr", "vmin": -bound, "vmax": bound}, bar=True)
 
 
+@named
 def feature_map_grid(maps: Any, *, sample: int = 0, columns: int | None = None, title: str = "") -> Picture:
     """Draw the channels of one sample of an activation (N, C, H, W) side by side, on one scale."""
     array = _numbers(maps)

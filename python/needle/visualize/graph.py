@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..autograd import Gradient, Value
-from ..errors import ArgumentError, ArgumentTypeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, describe, named
 from .layout import layered
 
 MAX_TEXT = 28  # letters on a line of a box
@@ -105,6 +105,7 @@ class GraphPicture:
         return path
 
 
+@named
 def graph(
     outputs: Value | Sequence[Value], *, names: Mapping[str, Value] | None = None, max_nodes: int = 150
 ) -> GraphPicture:
