@@ -59,7 +59,8 @@ class recording(contextlib.ContextDecorator):
     """Switch the building of graphs on or off for a block, or, as a decorator, for a function."""
 
     def __init__(self, on: bool) -> None:
-        self.on, self.before = on, []
+        self.on = on
+        self.before: list[bool] = []
 
     def __enter__(self) -> recording:
         self.before.append(_state.recording)
@@ -164,12 +165,12 @@ class TensorTupleOp(Op):
 class ElementwiseOp(TensorOp):
     """An operator on tensors of one shape, entry by entry."""
 
-    def __call__(self, *args: Tensor) -> Tensor:
+    def __call__(self, *args: Value) -> Tensor:
         check_tensors(self.name, *args)
         return Tensor.make_from_op(self, args if len(args) == 1 else _of_one_shape(self.name, args))
 
 
-def _of_one_shape(name: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+def _of_one_shape(name: str, tensors: Sequence[Any]) -> Sequence[Tensor]:
     """The tensors as they are if their shapes agree, else stretched to their common shape by broadcast_to."""
     shapes = [t.shape for t in tensors]
     if shapes.count(shapes[0]) == len(shapes):
@@ -250,11 +251,10 @@ def explained(name: str, arrays: Sequence[Any], error: Exception) -> Exception:
 class Value:
     """A node of the graph."""
 
-    op: Op | None
-    inputs: Sequence[Value]
+    op: Any  # the operator that made it; None for a leaf
+    inputs: Sequence[Any]  # the Values that it was made from
     cached_data: Any
     requires_grad: bool
-    num_outputs: int = 1
     grad: Any = None
     retains_grad: bool = False
     changed_at: int = 0  # write_log time of the last `.data =`
@@ -286,6 +286,11 @@ class Value:
         if _hooks:
             return _hooked("forward", self.op, self.inputs, lambda: _compute(self.op, self.inputs))
         return _compute(self.op, self.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many tensors this value holds."""
+        return 1
 
     def is_leaf(self) -> bool:
         """True if no operator made this value."""
@@ -662,7 +667,7 @@ class _Chain:
     def __init__(self, *steps: Op) -> None:
         self.steps = steps
 
-    def __call__(self, value: Tensor) -> Tensor:
+    def __call__(self, value: Any) -> Any:
         for step in self.steps:
             value = step(value)
         return value
@@ -767,7 +772,7 @@ def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> No
                 contributions.setdefault(child, []).append(grad)
 
 
-def sum_node_list(node_list: Sequence[Value]) -> Value:
+def sum_node_list(node_list: Sequence[Any]) -> Any:
     """The sum, from the left; one node alone is passed on as it is, so that no needless node comes about."""
     total = node_list[0]
     for node in node_list[1:]:
@@ -798,11 +803,15 @@ def _backward(output: Tensor, seed: Tensor) -> None:
         for node in nodes:
             keeps = node.requires_grad and (node.is_leaf() or node.retains_grad) and node.grad is not None
             node.grad = Gradient(node, recipe) if keeps else None
+    except BaseException:
+        for node in nodes:
+            node.grad = None  # nothing half done
+        raise
     finally:
         _close_recipes()
 
 
-def gradients_below(output: Tensor, seed: Tensor) -> dict[Value, Value]:
+def gradients_below(output: Tensor, seed: Tensor) -> dict[Value, Any]:
     """{node: its gradient} for every node below output that requires one; each node's `.grad` stays as it was."""
     nodes = find_topo_sort([output])
     before = [node.grad for node in nodes]
@@ -820,16 +829,16 @@ class Recipe:
     """How one backward call can be run again, recording: from its output, which it does not keep alive."""
 
     def __init__(self, output: Tensor, seed: Tensor) -> None:
-        chained = isinstance(output, Gradient)  # then keep how the output came about: itself it may die
-        self.output = None if chained else weakref.ref(output)
-        self.inner = (output.recipe, output.owner) if chained else None
+        # of a gradient keep how it came about: itself it may die
+        self.output = weakref.ref(output)
+        self.inner = (output.recipe, output.owner) if isinstance(output, Gradient) else None
         self.seed = seed
         self.grads: dict[Value, Value] | None = None
 
     def differentiable(self) -> dict[Value, Value]:
         """{leaf: its gradient as a recorded graph}; one walk for all leaves of the call."""
         if self.grads is None:
-            output = self.inner[0].differentiable()[self.inner[1]()] if self.inner else self.output()
+            output: Any = self.inner[0].differentiable()[self.inner[1]()] if self.inner else self.output()
             if output is None:
                 raise GraphError(
                     "backward: the graph behind this gradient is gone; keep its output, or use needle.grad"
@@ -852,8 +861,9 @@ def _close_recipes() -> None:
 class Gradient(Tensor):
     """What `backward` leaves on a leaf: a value, and the recipe of its graph, followed only if it is differentiated."""
 
-    def __init__(self, owner: Tensor, recipe: Recipe) -> None:
-        self.owner, self.recipe = weakref.ref(owner), recipe
+    def __init__(self, owner: Value, recipe: Recipe) -> None:
+        self.owner: Any = weakref.ref(owner)
+        self.recipe = recipe
         self._init(None, (), owner.grad.realize_cached_data(), requires_grad=True)
 
     @property
@@ -862,7 +872,7 @@ class Gradient(Tensor):
         return ops.Identity()
 
     @op.setter
-    def op(self, value: None) -> None: ...
+    def op(self, value: Any) -> None: ...
 
     @property
     def inputs(self) -> Sequence[Value]:

@@ -65,7 +65,7 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0) -> Callable[..
     """
     _check_function("value_and_grad", f)
     several = isinstance(argnums, (list, tuple))
-    numbers = tuple(argnums) if several else (argnums,)
+    numbers: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, (list, tuple)) else (argnums,)
     if not all(isinstance(n, int) for n in numbers):
         raise ArgumentTypeError(
             f"grad: argnums are {describe(argnums)}, wanted the position of an argument, or several"
@@ -161,7 +161,7 @@ def hessian(f: Function, argnum: int = 0) -> Callable[..., Tensor]:
 
 def _inner_products(pairs: Sequence[tuple[Tensor, Any]]) -> Tensor:
     """Σ ⟨a, b⟩ over the pairs."""
-    total = None
+    total: Any = None
     for a, b in pairs:
         b = b if isinstance(b, Tensor) else Tensor(b, device=a.device, dtype=a.dtype, requires_grad=False)
         if a.shape != b.shape:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .errors import ArgumentError
 
@@ -88,7 +88,7 @@ def register_operation(
     _classes.add(cls)
 
 
-def operation(cls: type, array: object) -> Operation | None:
+def operation(cls: type, array: Any) -> Operation | None:
     """The whole operation registered for cls on the device and dtype of array, if the mode allows one."""
     if cls not in _classes or _mode == "course":
         return None

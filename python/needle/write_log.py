@@ -31,9 +31,9 @@ def storage(array: object) -> object:
 
 def note_write(array: object) -> None:
     """Remember that the memory behind array was written just now."""
-    owner = storage(array)
+    owner, forget = storage(array), _last_write.pop
     key = id(owner)
-    _last_write[key] = weakref.ref(owner, lambda _, forget=_last_write.pop: forget(key, None)), tick()
+    _last_write[key] = weakref.ref(owner, lambda _: forget(key, None)), tick()
 
 
 def last_write(array: object) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..autograd import Shape, Tensor, TensorOp, check_tensors, device_of
@@ -11,7 +13,7 @@ from .ops_mathematic import conv, dilate, pair
 from .ops_reduction import max, mean
 from .ops_shape import concatenate, pad
 
-__all__ = ["FoldWindows", "Windows", "avg_pool2d", "conv2d", "max_pool2d"]
+__all__ = ["avg_pool2d", "conv2d", "max_pool2d"]
 
 Pair = int | tuple[int, int]
 
@@ -51,27 +53,27 @@ def max_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding
     Windows lie side by side unless stride says otherwise.  The margin holds the smallest number there is, so that it
     never wins.  Entries that tie share the gradient.
     """
-    kernel, stride, margin = _window("max_pool2d", a, kernel_size, stride, padding)
-    return max(Windows(kernel, stride)(_with_margin(a, margin, _smallest(a.dtype))), (-2, -1))
+    kernel, steps, margin = _window("max_pool2d", a, kernel_size, stride, padding)
+    return max(Windows(kernel, steps)(_with_margin(a, margin, _smallest(a.dtype))), (-2, -1))
 
 
 def avg_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> Tensor:
     """The mean of every window, zeros in the margin counted.  Shapes as for max_pool2d."""
-    kernel, stride, margin = _window("avg_pool2d", a, kernel_size, stride, padding)
-    return mean(Windows(kernel, stride)(_with_margin(a, margin, 0)), (-2, -1))
+    kernel, steps, margin = _window("avg_pool2d", a, kernel_size, stride, padding)
+    return mean(Windows(kernel, steps)(_with_margin(a, margin, 0)), (-2, -1))
 
 
 def _window(name: str, a: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair) -> tuple[Shape, Shape, Shape]:
     check_tensors(name, a)
     kernel, margin = pair(kernel_size), pair(padding)
-    stride = kernel if stride is None else pair(stride)
-    if min(kernel + stride) < 1 or min(margin) < 0 or any(2 * m > k for m, k in zip(margin, kernel)):
+    steps = kernel if stride is None else pair(stride)
+    if min(kernel + steps) < 1 or min(margin) < 0 or any(2 * m > k for m, k in zip(margin, kernel)):
         raise ArgumentError(
-            f"{name}: kernel {kernel}, stride {stride}, padding {margin}; wanted stride ≥ 1, 0 ≤ padding ≤ kernel / 2"
+            f"{name}: kernel {kernel}, stride {steps}, padding {margin}; wanted stride ≥ 1, 0 ≤ padding ≤ kernel / 2"
         )
     if len(a.shape) != 4 or any(extent + 2 * m < k for extent, m, k in zip(a.shape[2:], margin, kernel)):
         raise ShapeError(f"{name}: window {kernel}, padding {margin}, on shape {a.shape}; wanted (N, C, H, W), H ≥ K")
-    return kernel, stride, margin
+    return kernel, steps, margin
 
 
 def _with_margin(a: Tensor, margin: Shape, value: float) -> Tensor:
@@ -79,7 +81,7 @@ def _with_margin(a: Tensor, margin: Shape, value: float) -> Tensor:
     return pad(a, pairs, value) if any(margin) else a
 
 
-def _smallest(dtype: object) -> float:
+def _smallest(dtype: Any) -> float:
     kind = np.dtype(dtype)
     return -np.inf if kind.kind == "f" else np.iinfo(kind).min if kind.kind in "iu" else 0
 

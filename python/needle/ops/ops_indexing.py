@@ -11,7 +11,7 @@ from ..backend_selection import BACKEND, NDArray, array_api, scatter_add
 from ..errors import ArgumentTypeError, DTypeError, describe
 from .ops_mathematic import sum_to_shape
 
-__all__ = ["Gather", "GetItem", "PutItem", "ScatterAdd", "SetItem", "gather", "get_item", "take"]
+__all__ = ["Gather", "GetItem", "gather", "get_item", "take"]
 
 
 # ---- a part by an index ----------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class SetItem(TensorOp):
         return Tensor(stays, device=like.device, dtype=like.dtype, requires_grad=False)
 
 
-def own_copy(a: NDArray) -> NDArray:
+def own_copy(a: Any) -> Any:
     """A copy with storage of its own, which may be written."""
     return np.array(a) if BACKEND == "np" else a.copy()
 

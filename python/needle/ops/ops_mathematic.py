@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, check_tensors, device_of
+from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, device_of
 from ..backend_selection import NDArray, array_api, as_strided
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe
-from .ops_tuple import make_tuple
+from .ops_tuple import make_tuple, several
 
 __all__ = [
     "AddScalar",
@@ -438,14 +438,6 @@ def stack(args: Sequence[Tensor], axis: int) -> Tensor:
     return Stack(axis)(args if isinstance(args, TensorTuple) else make_tuple(*several("stack", args)))
 
 
-def several(name: str, tensors: Any) -> tuple[Tensor, ...]:
-    """The tensors as a tuple; an error in the name of an operator if there are none, or if they are none."""
-    if not isinstance(tensors, (tuple, list, TensorTuple)) or len(tensors) == 0:
-        raise ArgumentTypeError(f"{name}: got {describe(tensors)}, wanted a list of tensors")
-    check_tensors(name, *tensors)
-    return tuple(tensors)
-
-
 class Split(TensorTupleOp):
     reads_inputs = reads_output = False
 
@@ -458,7 +450,7 @@ class Split(TensorTupleOp):
         axis = self.axis % a.ndim
         shape = a.shape[:axis] + a.shape[axis + 1 :]
         before = (slice(None),) * axis
-        return tuple(array_api.reshape(a[(*before, slice(i, i + 1))], shape) for i in range(a.shape[axis]))
+        return tuple(array_api.reshape(a[before + (slice(i, i + 1),)], shape) for i in range(a.shape[axis]))
 
     def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> Tensor:
         return stack(out_grad, self.axis)

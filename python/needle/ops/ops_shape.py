@@ -10,7 +10,8 @@ from typing import Any
 from ..autograd import Tensor, TensorOp, check_tensors
 from ..backend_selection import NDArray, array_api
 from ..errors import ArgumentTypeError, ShapeError, describe
-from .ops_mathematic import reshape, several
+from .ops_mathematic import reshape
+from .ops_tuple import several
 
 __all__ = [
     "Concatenate",

@@ -37,6 +37,14 @@ def make_tuple(*args: Tensor) -> TensorTuple:
     return MakeTensorTuple()(*args)
 
 
+def several(name: str, tensors: Any) -> tuple[Tensor, ...]:
+    """The tensors as a tuple; an error in the name of an operator if there are none, or if they are none."""
+    if not isinstance(tensors, (tuple, list, TensorTuple)) or len(tensors) == 0:
+        raise ArgumentTypeError(f"{name}: got {describe(tensors)}, wanted a list of tensors")
+    check_tensors(name, *tensors)
+    return tuple(tensors)
+
+
 class TupleGetItem(TensorOp):
     reads_inputs = reads_output = False
 

@@ -73,7 +73,8 @@ def has_kernel(name: str) -> bool:
 
 def run(name: str, *arrays: Any) -> None:
     """Call a device kernel on the memory of arrays, compact copies where they are not compact themselves."""
-    kernels.device_kernel(name, DEVICE, DTYPE)(*(a.compact()._handle if isinstance(a, NDArray) else a for a in arrays))
+    kernel: Any = kernels.device_kernel(name, DEVICE, DTYPE)
+    kernel(*(a.compact()._handle if isinstance(a, NDArray) else a for a in arrays))
 
 
 def empty(shape: Shape, like: NDArray) -> NDArray:
