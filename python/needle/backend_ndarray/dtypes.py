@@ -81,8 +81,8 @@ def to_sum(dtype: str) -> str:
     return dtype if dtype in FLOATS else "int64"
 
 
-def to_power(dtype: str) -> str:
-    """What powers give: the dtype itself, but int64 for bool."""
+def to_number(dtype: str) -> str:
+    """What powers, floor divisions and remainders give: the dtype itself, but int64 for bool."""
     return "int64" if dtype == "bool" else dtype
 
 

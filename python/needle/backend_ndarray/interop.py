@@ -82,18 +82,17 @@ def share_memory(a: NDArray, b: NDArray) -> bool:
 
 def on_host(function: np.ufunc, a: NDArray, b: Any) -> NDArray:
     """function(a, b) for operators that no device has a kernel for: computed by NumPy, the result on a's device."""
+    if isinstance(b, np.ndarray) and b.ndim:
+        b = like(b, a)
     if dtypes.is_scalar(b):
-        dtype = dtypes.promote_scalar(a.dtype, b)
-        right: Any = dtypes.cast_scalar(b, dtype, function.__name__)
-    elif hasattr(b, "shape") and hasattr(b, "dtype") and (isinstance(b, (np.ndarray, type(a)))):
-        other = like(b, a) if isinstance(b, np.ndarray) else b
-        a._check_pair(other, function.__name__)
-        dtype = dtypes.promote(a.dtype, other.dtype)
-        right = other.numpy()
+        dtype = dtypes.to_number(dtypes.promote_scalar(a.dtype, b))
+        right = dtypes.cast_scalar(b, dtype, function.__name__)
+    elif hasattr(b, "_handle"):
+        a._check_pair(b, function.__name__)
+        dtype = dtypes.to_number(dtypes.promote(a.dtype, b.dtype))
+        right = b.numpy()
     else:
         return NotImplemented
-    if dtype == "bool":
-        dtype = "int64"
     kind = dtypes.numpy_dtype(dtype)
     with np.errstate(all="ignore"):
         return like(function(a.numpy().astype(kind), np.asarray(right, kind)), a)

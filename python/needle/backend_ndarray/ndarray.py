@@ -373,10 +373,10 @@ class NDArray(NumPyNames):
 
     def __pow__(self, other: Any) -> NDArray:
         """Powers: a negative base with a fractional exponent gives nan; integers to negative powers are refused."""
-        return self.ewise_or_scalar(other, "ewise_power", "scalar_power", dtypes.to_power)
+        return self.ewise_or_scalar(other, "ewise_power", "scalar_power", dtypes.to_number)
 
     def __rpow__(self, other: Any) -> NDArray:
-        return self._reflected(other, NDArray.__pow__, dtypes.to_power)
+        return self._reflected(other, NDArray.__pow__, dtypes.to_number)
 
     def _reflected(self, other: Any, op: Callable, rule: Callable[[str], str] = same) -> NDArray:
         """`other op self`, where other is a number or a NumPy array."""
