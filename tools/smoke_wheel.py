@@ -13,10 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 STEP = """
 import needle as ndl
-import numpy as np
 assert "site-packages" in ndl.__file__, ndl.__file__
 assert ndl.cpu().enabled(), "the wheel holds no native module"
-x, y = ndl.data.load_digits().train
+x, y, *_ = ndl.data.load_digits()
 print("wheel: digits", x.shape)
 model = ndl.nn.Linear(64, 10)
 loss = ndl.nn.SoftmaxLoss()(model(ndl.Tensor(x[:50].reshape(50, 64))), ndl.Tensor(y[:50]))
