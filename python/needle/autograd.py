@@ -617,15 +617,19 @@ class Tensor(Value):
     # ---- shape and reduction ---------------------------------------------------------------------------------------
 
     def matmul(self, other: Any) -> Tensor:
+        """self @ other, the matrix product."""
         return self @ other
 
     def sum(self, axes: Any = None) -> Tensor:
+        """The sum over the axes, all by default, which disappear."""
         return ops.Summation(axes)(self)
 
     def broadcast_to(self, shape: Shape) -> Tensor:
+        """Repeated along axes of extent 1, and along new axes in front, to the shape."""
         return ops.BroadcastTo(shape)(self)
 
     def reshape(self, *shape: Any) -> Tensor:
+        """The same entries in the same order in another shape, in which one extent may be -1."""
         return ops.Reshape(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)(self)
 
     def transpose(self, axes: Any = None) -> Tensor:
@@ -682,10 +686,11 @@ def _is_scalar(value: Any) -> bool:
 
 def dtype_name(op: str, dtype: Any) -> str:
     """The name of an element type.  DTypeError, in the name of an operator, for what is none or not of real numbers."""
-    with contextlib.suppress(TypeError):
+    with contextlib.suppress(TypeError, ValueError):
         if dtype is not None and np.dtype(dtype).kind in "biuf":
             return np.dtype(dtype).name
-    raise DTypeError(f"{op}: got {dtype!r}, wanted a dtype such as 'float32' or 'int64'")
+    came = repr(dtype) if isinstance(dtype, str) else describe(dtype)
+    raise DTypeError(f"{op}: got {came}, wanted a dtype such as 'float32' or 'int64'")
 
 
 def device_of(array: Any) -> Any:
