@@ -12,6 +12,7 @@ import numpy as np
 from ..autograd import Tensor, check_tensors
 from ..backend_selection import NDArray, array_api
 from ..errors import ArgumentTypeError, ShapeError, describe
+from .ops_elementwise import constant_like
 
 __all__ = [
     "equal",
@@ -101,10 +102,12 @@ def _of_one_shape(name: str, a: Any, b: Any) -> tuple[NDArray, Any]:
     if not isinstance(a, Tensor):
         raise ArgumentTypeError(f"{name}: got {describe(a)} and {describe(b)}, wanted a Tensor")
     x = a.realize_cached_data()
+    if isinstance(b, complex):
+        raise ArgumentTypeError(f"{name}: got {describe(b)}, wanted a real number")
     if isinstance(b, (Number, np.generic)):
         return x, b
     if not isinstance(b, Tensor):
-        b = _constant(name, b, a)
+        b = constant_like(name, b, a)
     y = b.realize_cached_data()
     if x.shape == y.shape:
         return x, y
@@ -113,12 +116,6 @@ def _of_one_shape(name: str, a: Any, b: Any) -> tuple[NDArray, Any]:
     except ValueError:
         raise ShapeError(f"{name}: shapes {x.shape} and {y.shape} do not broadcast") from None
     return array_api.broadcast_to(x, shape), array_api.broadcast_to(y, shape)
-
-
-def _constant(name: str, value: Any, like: Tensor) -> Tensor:
-    if not isinstance(value, (np.ndarray, NDArray, list, tuple)):
-        raise ArgumentTypeError(f"{name}: got {describe(value)}, wanted a Tensor, an array or a number")
-    return Tensor(value, device=like.device, requires_grad=False)
 
 
 def _truth(x: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..autograd import Shape, Tensor, TensorOp, check_tensors, device_of
 from ..backend_selection import NDArray, array_api, as_strided
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, named
 from .ops_mathematic import conv, dilate, pair
 from .ops_reduction import max, mean
 from .ops_shape import concatenate, pad
@@ -18,6 +18,7 @@ __all__ = ["avg_pool2d", "conv2d", "max_pool2d"]
 Pair = int | tuple[int, int]
 
 
+@named
 def conv2d(a: Tensor, weight: Tensor, stride: int = 1, padding: Pair = 0, dilation: int = 1, groups: int = 1) -> Tensor:
     """Convolution: (N, H, W, Cin), (K, K, Cin / groups, Cout) → (N, H', W', Cout).
 
@@ -47,6 +48,7 @@ def _channel_groups(a: Tensor, groups: int) -> list[Tensor]:
     return [a[..., start : start + size] for start in range(0, a.shape[-1], size)]
 
 
+@named
 def max_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> Tensor:
     """The largest entry of every window.  (N, C, H, W) → (N, C, H', W'), H' = ⌊(H + 2p - K) / s⌋ + 1.
 
@@ -57,6 +59,7 @@ def max_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding
     return max(Windows(kernel, steps)(_with_margin(a, margin, _smallest(a.dtype))), (-2, -1))
 
 
+@named
 def avg_pool2d(a: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> Tensor:
     """The mean of every window, zeros in the margin counted.  Shapes as for max_pool2d."""
     kernel, steps, margin = _window("avg_pool2d", a, kernel_size, stride, padding)

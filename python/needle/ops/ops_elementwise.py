@@ -175,6 +175,9 @@ class Clip(ElementwiseOp):
     def __init__(self, low: float | None = None, high: float | None = None) -> None:
         if low is None and high is None:
             raise ArgumentError("clip: neither low nor high is given")
+        for bound in (low, high):
+            if bound is not None and not isinstance(bound, (int, float, np.number, np.bool_)):
+                raise ArgumentTypeError(f"clip: got {describe(bound)} as a bound, wanted a number")
         if low is not None and high is not None and low > high:
             raise ArgumentError(f"clip: low {low} lies above high {high}")
         self.low, self.high = low, high
@@ -308,10 +311,11 @@ def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
 def _tensors(name: str, *values: Any) -> list[Tensor]:
     """The values as tensors that can meet: arrays on the device of the last tensor, numbers in its dtype, too."""
     like = next((value for value in reversed(values) if isinstance(value, Tensor)), None)
-    return [value if isinstance(value, Tensor) else _constant(name, value, like) for value in values]
+    return [value if isinstance(value, Tensor) else constant_like(name, value, like) for value in values]
 
 
-def _constant(name: str, value: Any, like: Tensor | None) -> Tensor:
+def constant_like(name: str, value: Any, like: Tensor | None) -> Tensor:
+    """Numbers as a constant on the device of like; an error in the name of an operator for what is none."""
     if like is None or not isinstance(value, (Number, np.generic, np.ndarray, NDArray, list, tuple)):
         raise ArgumentTypeError(f"{name}: got {describe(value)}, wanted a Tensor")
     if isinstance(value, (Number, np.generic)):

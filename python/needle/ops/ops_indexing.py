@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ class GetItem(TensorOp):
             return a[self.index]
         if is_basic(self.index):
             return basic_view(a, self.index)
+        if is_rows(self.index):
+            return array_api.take(a, self.index[0], axis=0)
         return array_api.take(array_api.reshape(a, (-1,)), positions(a.shape, self.index), axis=0)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
@@ -53,6 +56,8 @@ class PutItem(TensorOp):
         if is_basic(self.index):
             write(out, self.index, a)  # no entry comes twice
             return out
+        if is_rows(self.index):
+            return scatter_add(out, self.index[0], a, axis=0)
         places = positions(self.shape, self.index).reshape(-1)
         summed = scatter_add(array_api.reshape(out, (-1,)), places, array_api.reshape(a, (-1,)), axis=0)
         return array_api.reshape(summed, self.shape)
@@ -188,6 +193,11 @@ def is_basic(index: Index) -> bool:
     return not any(isinstance(entry, np.ndarray) for entry in index)
 
 
+def is_rows(index: Index) -> bool:
+    """Is the index one array of integers, which names whole rows?"""
+    return len(index) == 1 and isinstance(index[0], np.ndarray) and index[0].dtype.kind != "b"
+
+
 def basic_view(a: NDArray, index: Index) -> NDArray:
     """a[index] as a view; an int drops its axis, which NDArray's own indexing keeps."""
     view = a[index]
@@ -199,15 +209,20 @@ def basic_view(a: NDArray, index: Index) -> NDArray:
 
 
 def positions(shape: Shape, index: Index) -> np.ndarray:
-    """Where the entries that index names lie among all entries in row-major order, as NumPy sees it."""
-    size = int(np.prod(shape, dtype=np.int64))
-    return np.arange(size).reshape(shape)[index]
+    """Where the entries that index names lie among all entries in row-major order, as NumPy understands the index."""
+    places = np.broadcast_to(0, shape)[index]
+    for axis, extent in enumerate(shape):
+        steps = np.arange(extent) * math.prod(shape[axis + 1 :])
+        along_axis = steps.reshape((extent,) + (1,) * (len(shape) - axis - 1))
+        places = (
+            places + np.broadcast_to(along_axis, shape)[index]
+        )  # a view until it is indexed: no array of that shape
+    return places
 
 
 def last_of_each(places: np.ndarray) -> np.ndarray:
     """Of each place that is named, where it is named last."""
-    reversed_places = places[::-1]
-    return len(places) - 1 - np.unique(reversed_places, return_index=True)[1]
+    return len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
 
 
 def write(array: NDArray, index: Index, value: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, device_of
 from ..backend_selection import NDArray, array_api, as_strided
-from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe, named
 from .ops_tuple import make_tuple, several
 
 __all__ = [
@@ -567,6 +567,7 @@ class Conv(TensorOp):
         return transpose(transpose(full, (0, 1)), (1, 2))[: kernel.shape[0], : kernel.shape[1]]
 
 
+@named
 def conv(a: Tensor, b: Tensor, stride: int = 1, padding: int | tuple[int, int] = 1) -> Tensor:
     """Slide a kernel over images.  (N, H, W, Cin), (K, K, Cin, Cout) → (N, H', W', Cout), H' = ⌊(H+2p-K)/s⌋+1.
 

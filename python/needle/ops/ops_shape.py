@@ -9,7 +9,7 @@ from typing import Any
 
 from ..autograd import Tensor, TensorOp, check_tensors
 from ..backend_selection import NDArray, array_api
-from ..errors import ArgumentTypeError, ShapeError, describe
+from ..errors import ArgumentTypeError, ShapeError, describe, named
 from .ops_mathematic import reshape
 from .ops_tuple import several
 
@@ -34,7 +34,7 @@ class Permute(TensorOp):
         self.axes = whole_axes("permute", axes)
 
     def compute(self, a: NDArray) -> NDArray:
-        if sorted(axis % a.ndim for axis in self.axes) != list(range(a.ndim)):
+        if sorted(axis % (a.ndim or 1) for axis in self.axes) != list(range(a.ndim)):
             raise ShapeError(f"permute: axes {self.axes} of shape {a.shape}, wanted each axis once")
         return array_api.transpose(a, self.axes)
 
@@ -48,6 +48,7 @@ def permute(a: Tensor, axes: Sequence[int]) -> Tensor:
     return Permute(axes)(a)
 
 
+@named
 def expand_dims(a: Tensor, axis: int) -> Tensor:
     """A new axis of extent 1 at position axis of the result.  (2, 3), axis 1 → (2, 1, 3)."""
     check_tensors("expand_dims", a)
@@ -55,6 +56,7 @@ def expand_dims(a: Tensor, axis: int) -> Tensor:
     return reshape(a, a.shape[:axis] + (1,) + a.shape[axis:])
 
 
+@named
 def unsqueeze(a: Tensor, axis: int) -> Tensor:
     """expand_dims by its other name."""
     check_tensors("unsqueeze", a)
@@ -71,6 +73,7 @@ def squeeze(a: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     return reshape(a, tuple(extent for i, extent in enumerate(a.shape) if i not in chosen))
 
 
+@named
 def flatten(a: Tensor, start: int = 0) -> Tensor:
     """All axes from start on as one.  (2, 3, 4), start 1 → (2, 12)."""
     check_tensors("flatten", a)
