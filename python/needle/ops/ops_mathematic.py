@@ -537,7 +537,7 @@ class Conv(TensorOp):
     reads_output = False
 
     def __init__(self, stride: int | None = 1, padding: int | tuple[int, int] | None = 0) -> None:
-        self.stride, self.padding = stride or 1, padding or 0
+        self.stride, self.padding = 1 if stride is None else stride, 0 if padding is None else padding
         if not isinstance(self.stride, int) or self.stride < 1 or min(pair(self.padding)) < 0:
             raise ArgumentError(f"conv: stride {stride}, padding {padding}; wanted stride ≥ 1 and padding ≥ 0")
 
