@@ -593,7 +593,7 @@ def im2col(images: NDArray, kernel_shape: Shape, stride: int, padding: int | tup
 
 def pair(size: int | tuple[int, int]) -> tuple[int, int]:
     """A size for both directions: one number stands for two equal ones."""
-    sizes = (size, size) if isinstance(size, int) else tuple(size)
+    sizes = (size, size) if isinstance(size, int) else tuple(size) if isinstance(size, (tuple, list)) else ()
     if len(sizes) != 2 or not all(isinstance(extent, int) for extent in sizes):
         raise ArgumentTypeError(f"conv: got {describe(size)} as a size, wanted a whole number or two")
     return sizes
