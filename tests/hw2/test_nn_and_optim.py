@@ -368,6 +368,8 @@ def test_nn_batchnorm_check_model_eval_switches_training_flag_1():
 
 def test_nn_batchnorm_forward_1():
     check_forward(nn.BatchNorm1d(4), batch_norm, numbers(8, 4) + 2)
+    check_forward(nn.BatchNorm1d(4, eps=0.5), lambda x: batch_norm(x, eps=0.5), numbers(8, 4, scale=0.3))
+    check_forward(nn.BatchNorm1d(4), batch_norm, np.full((1, 4), 7, np.float32))  # one row: 0, not NaN
 
 
 def test_nn_batchnorm_forward_affine_1():

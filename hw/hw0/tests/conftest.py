@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
+sys.modules["simple_ml_ext"] = None  # not yet, whoever asks: a module that was built before the last edit would stay
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +21,8 @@ def extension():
     build = subprocess.run(["make", "-s", f"PYTHON={sys.executable}"], cwd=ROOT, capture_output=True, text=True)
     if build.returncode != 0:
         pytest.fail(f"`make` failed in {ROOT}:\n{build.stdout}{build.stderr}", pytrace=False)
-    import simple_ml_ext
-
-    return simple_ml_ext
+    del sys.modules["simple_ml_ext"]
+    return importlib.import_module("simple_ml_ext")
 
 
 @pytest.fixture(scope="session")
