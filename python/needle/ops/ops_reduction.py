@@ -94,8 +94,8 @@ class Var(Reduction):
     def compute(self, a: NDArray) -> NDArray:
         # two passes: the mean of the squares less the square of the mean would lose all digits far from 0
         center = array_api.broadcast_to(array_api.mean(a, axis=self.axes, keepdims=True), a.shape)
-        squares = (a - center) * (a - center)
-        return array_api.sum(squares, axis=self.axes, keepdims=self.keepdims) / self._freedom(a.shape)
+        shares = (a - center) * (a - center) / self._freedom(a.shape)
+        return array_api.sum(shares, axis=self.axes, keepdims=self.keepdims)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         a = node.inputs[0]
