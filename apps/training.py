@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "python"))  # this tree's needle, whatever else is
 import needle as ndl
 import numpy as np
 from needle import nn, visualize
-from needle.errors import NeedleError
+from needle.errors import ArgumentError, DeviceError
 
 SCRIPT = Path(sys.argv[0]).stem
 
@@ -70,14 +70,18 @@ def parse(doc: str, defaults: dict[str, Any], helps: dict[str, str], smoke: dict
     parser.add_argument("--smoke", action="store_true", help="a run of seconds that only shows that everything works")
     if parser.parse_known_args()[0].smoke:
         parser.set_defaults(**smoke)
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    for key, default in defaults.items():
+        if type(default) is int and key != "seed" and getattr(chosen, key) < 1:
+            parser.error(f"argument --{key.replace('_', '-')}: {getattr(chosen, key)}, wanted at least 1")
+    return chosen
 
 
 def one_line_for_errors(run: Callable[[], None]) -> None:
-    """What the user can mend becomes one line on standard error and status 2."""
+    """What the user can mend becomes one line on standard error and status 2; a fault of the code stays loud."""
     try:
         run()
-    except (NeedleError, ImportError, OSError) as error:
+    except (ArgumentError, DeviceError, ndl.data.DataFileError, ImportError, OSError) as error:
         print(f"{SCRIPT}: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

@@ -79,7 +79,20 @@ def test_missing_data_is_one_line_with_the_next_step_U103(script, tmp_path):
     assert str(tmp_path) in done.stderr and "--download" in done.stderr and "NEEDLE_DATA_DIR" in done.stderr
 
 
-def test_a_device_that_is_not_there_is_one_line(tmp_path):
-    done = run("train_xor.py", "--smoke", "--device", "abacus", "--out", str(tmp_path))
+@pytest.mark.parametrize("option, value", [("--device", "abacus"), ("--out", "/dev/null/folder")])
+def test_what_cannot_be_is_one_line(option, value, tmp_path):
+    done = run("train_mnist.py", "--smoke", "--out", str(tmp_path), option, value)
     assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1 and "abacus" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and value.split("/")[1 if "/" in value else 0] in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--epochs", "--batch-size", "--hidden-dim"])
+def test_a_count_of_none_is_refused(option, tmp_path):
+    done = run("train_mnist.py", "--smoke", "--out", str(tmp_path), option, "0")
+    assert done.returncode == 2 and option in done.stderr.splitlines()[-1]
+
+
+def test_a_fault_in_the_code_keeps_its_traceback():
+    program = "from training import script\n@script('doc', smoke={}, epochs=1)\ndef main(chosen): 1 / 0\nmain()"
+    done = subprocess.run([sys.executable, "-c", program], cwd=APPS, capture_output=True, text=True)
+    assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
