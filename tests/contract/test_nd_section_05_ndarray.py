@@ -569,3 +569,57 @@ def test_numpy_of_a_native_array_is_a_copy() -> None:
     x = nd.array([1.0, 2.0], device=nd.cpu())
     x.numpy()[0] = 7
     close(x, [1.0, 2.0])
+
+
+# ---- types: NumPy 2's table, with the design's exceptions ------------------------------------------------------------
+
+DTYPES = ["bool", "uint8", "int32", "int64", "float32", "float64"]
+SUMS = {  # row + column; what stands under the diagonal follows, since + is symmetric
+    "bool": ["bool", "uint8", "int32", "int64", "float32", "float64"],
+    "uint8": [None, "uint8", "int32", "int64", "float32", "float64"],
+    "int32": [None, None, "int32", "int64", "float32", "float64"],
+    "int64": [None, None, None, "int64", "float32", "float64"],
+    "float32": [None, None, None, None, "float32", "float64"],
+    "float64": [None, None, None, None, None, "float64"],
+}
+
+
+@pytest.mark.parametrize("left", DTYPES)
+def test_type_of_a_sum(device, left: str) -> None:
+    for right, expected in zip(DTYPES, SUMS[left], strict=True):
+        if expected is not None:
+            x, y = (nd.array(np.ones(3), dtype=d, device=device) for d in (left, right))
+            assert (x + y).dtype == (y + x).dtype == expected, (left, right)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_python_number_never_widens(device, dtype: str) -> None:
+    x = nd.array(np.ones(3), dtype=dtype, device=device)
+    whole = "int64" if dtype == "bool" else dtype
+    assert (x + 2).dtype == (2 * x).dtype == whole
+    assert (x + 2.5).dtype == (dtype if dtype.startswith("float") else "float32")
+    assert (x * np.float64(2.5)).dtype == (dtype if dtype.startswith("float") else "float32")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_integers_divide_and_average_to_float32_and_sum_to_int64(device, dtype: str) -> None:
+    x = nd.array(np.array([1, 2]), dtype=dtype, device=device)
+    close(x / x, [1.0, 1.0])
+    assert (x / x).dtype == (x / 2).dtype == x.exp().dtype == x.mean().dtype == "float32"
+    assert x.sum().dtype == "int64" and x.max().dtype == dtype
+    close(nd.array([1], dtype=dtype, device=device) / nd.array([2], dtype=dtype, device=device), [0.5])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_comparisons_are_float32_whatever_is_compared(device, dtype: str) -> None:
+    x = nd.array(np.array([0, 1]), dtype=dtype, device=device)
+    assert (x >= 1).dtype == (x == x).dtype == "float32"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_of_every_type_move_through_views_and_back(device, dtype: str) -> None:
+    a = (np.arange(12).reshape(3, 4) % 5).astype(dtype)
+    x = nd.array(a, dtype=dtype, device=device)
+    same(x.permute((1, 0))[::-2].compact(), a.T[::-2])
+    assert x.numpy().dtype == a.dtype and np.asarray(x[1:, ::2]).dtype == a.dtype
+    np.testing.assert_array_equal(np.asarray(x[1:, ::2]), a[1:, ::2])

@@ -369,3 +369,27 @@ def test_second_derivative_of_the_gradient(name: str) -> None:
 
 def test_backend_under_test_is_the_one_that_was_asked_for() -> None:
     assert type(T([1.0]).cached_data).__module__.startswith("numpy") == (BACKEND == "np")
+
+
+def test_settings_of_operators_by_keyword() -> None:
+    x, pair = T(np.ones((2, 2))), [T(np.ones((2, 2))), T(np.ones((2, 2)))]
+    for op in (
+        ndl.AddScalar(scalar=2),
+        ndl.MulScalar(scalar=2),
+        ndl.DivScalar(scalar=2),
+        ndl.PowerScalar(scalar=2),
+        ndl.Transpose(axes=(0, 1)),
+        ndl.Reshape(shape=(4,)),
+        ndl.BroadcastTo(shape=(3, 2, 2)),
+        ndl.Summation(axes=0),
+        ndl.LogSumExp(axes=(0,)),
+        ndl.Split(axis=0),
+        ndl.Flip(axes=(0,)),
+        ndl.Dilate(axes=(0,), dilation=1),
+        ndl.UnDilate(axes=(0,), dilation=1),
+    ):
+        op(x)
+    close(ndl.stack(args=pair, axis=0), np.ones((2, 2, 2)))
+    close(ndl.Stack(axis=1)(ndl.make_tuple(*pair)), np.ones((2, 2, 2)))
+    close(ndl.FusedAddScalars(c0=1, c1=2)(x)[1], np.full((2, 2), 3))
+    close(ndl.TupleGetItem(index=1)(ndl.make_tuple(*pair)), np.ones((2, 2)))
