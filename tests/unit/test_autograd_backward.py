@@ -220,6 +220,8 @@ def test_failed_backward_leaves_nothing_half_done() -> None:
     with pytest.raises(ZeroDivisionError):
         (y * x).backward()
     assert ndl.is_recording()
+    assert x.grad is None
+    assert y.grad is None
     (x * x).backward()
     assert float(x.grad) == 4
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from needle import Tensor
 from needle.autograd import Op, execution_hook
+from needle.functional import jvp
 from needle.testing import gradient_check, second_order_check
 
 from tests.op_cases import CASES, LAYOUTS, Layout, OpCase
@@ -54,6 +55,20 @@ def test_gradient_agrees_with_differences(case: OpCase) -> None:
 @smooth_cases
 def test_second_order_agrees_with_differences(case: OpCase) -> None:
     second_order_check(case.op, *case.arrays(), tol=1e-5)  # of differences of rounded gradients
+
+
+@all_cases
+def test_forward_mode_agrees_with_differences(case: OpCase) -> None:
+    arrays = case.arrays()
+    random = np.random.RandomState(2)
+    directions = [np.asarray(random.randn(*array.shape)) for array in arrays]
+    tangents = [Tensor(d, dtype="float64", requires_grad=False) for d in directions]
+    _, tangent = jvp(case.op, leaves(case), tangents)
+    step = 1e-6
+    ahead, behind = (
+        np.asarray(case.reference(*(a + sign * step * d for a, d in zip(arrays, directions)))) for sign in (1, -1)
+    )
+    assert agrees(tangent, (ahead - behind) / (2 * step), 1e-7)
 
 
 @all_cases
