@@ -220,6 +220,13 @@ def test_random_integers_and_bools() -> None:
     assert init.randb(5, p=1).numpy().all() and not init.randb(5, p=0).numpy().any()
 
 
+def test_randb_is_true_where_the_draw_equals_p() -> None:
+    np.random.seed(3)
+    draw = np.random.rand()
+    np.random.seed(3)
+    assert init.randb(1, p=draw if np_mode else float(np.float32(draw))).numpy().all()
+
+
 @only_nd
 @pytest.mark.parametrize("name", [*MAKERS, *DRAWS])
 def test_makers_follow_the_device_U066(name: str) -> None:

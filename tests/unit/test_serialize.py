@@ -147,6 +147,14 @@ def test_a_failed_save_leaves_the_old_file(path: Path, monkeypatch: pytest.Monke
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_whoever_reads_the_old_file_reads_it_to_the_end(path: Path) -> None:
+    ndl.save({"x": ndl.ones(2)}, path)
+    content = path.read_bytes()
+    with path.open("rb") as reader:
+        ndl.save({"x": ndl.zeros(3)}, path)
+        assert reader.read() == content  # the new file took the name, not the place
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"save: .*nowhere"):
         ndl.save({"x": ndl.ones(2)}, tmp_path / "nowhere" / "x.safetensors")
