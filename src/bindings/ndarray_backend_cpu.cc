@@ -60,7 +60,7 @@ bool Overlap(const Array& a, const Array& b) {
   return a.ptr < b.ptr + b.size && b.ptr < a.ptr + a.size;
 }
 
-void CopyElements(const Array& from, Array& to) {
+void CopyElements(const AlignedArray& from, AlignedArray& to) {
   std::copy(from.ptr, from.ptr + from.size, to.ptr);
 }
 
@@ -111,7 +111,7 @@ void CheckedEwiseSetitem(const Array& a, Array& out, const Dims& shape, const Di
   CheckSize("ewise_setitem", "a", a.length(), CheckedSize("ewise_setitem", shape));
   if (!a.size) return;
   if (!Overlap(a, out)) return EwiseSetitem(a, &out, shape, safe, offset);
-  Array copy(a.size);  // x[::-1] = x: read all of it before the first write
+  AlignedArray copy(a.size);  // x[::-1] = x: read all of it before the first write
   CopyElements(a, copy);
   EwiseSetitem(copy, &out, shape, safe, offset);
 }
@@ -165,7 +165,7 @@ void CheckedMatmulTiled(const Array& a, const Array& b, Array& out, int64_t m, i
   }
   if (!out.size) return;
   if (IsAligned(a) && IsAligned(b) && IsAligned(out)) return MatmulTiled(a, b, &out, m, n, p);
-  Array left(a.size), right(b.size), product(out.size);  // wrapped memory need not be aligned
+  AlignedArray left(a.size), right(b.size), product(out.size);  // wrapped memory need not be aligned
   CopyElements(a, left);
   CopyElements(b, right);
   MatmulTiled(left, right, &product, m, n, p);
