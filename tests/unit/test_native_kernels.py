@@ -193,6 +193,16 @@ def test_strided_writes_equal_numpy_U056(module: Any, dtype: str, data: st.DataO
     assert_close(np.asarray(out), wanted)
 
 
+@pytest.mark.parametrize("module", [course, kernels])
+def test_a_view_may_have_as_many_axes_as_numpys_and_no_more(module: Any) -> None:
+    a = np.arange(6, dtype="float32")
+    shape, strides = (1,) * 61 + (2, 1, 3), (7,) * 61 + (1, 0, 2)
+    got = call(module, "compact", a, shape, strides, 0, size=6, dtype="float32")
+    assert got.tolist() == [0, 2, 4, 1, 3, 5]
+    with pytest.raises(ValueError, match="up to 64"):
+        call(module, "compact", a, (1, *shape), (1, *strides), 0, size=6, dtype="float32")
+
+
 @pytest.mark.parametrize(("module", "dtype"), BATTERY)
 def test_an_array_set_to_itself_reversed_is_read_before_it_is_written(module: Any, dtype: str) -> None:
     numbers = np.array([0, 1, 1], dtype)
@@ -478,6 +488,7 @@ def test_results_do_not_depend_on_the_number_of_threads(threads: None) -> None:
         assert kernels.num_threads() == count
         product = call(kernels, "matmul", a, b, 200, 700, 150, size=200 * 150, dtype="float32")
         total = call(kernels, "reduce_sum", a, a.size, size=1, dtype="float32")
+        assert_product(product, a, b)
         results.append((product.tobytes(), total.tobytes()))
     assert len(set(results)) == 1
 
