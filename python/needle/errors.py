@@ -55,7 +55,7 @@ def in_the_name_of(name: str, came: Iterable[object], error: Exception) -> Excep
     """The same complaint as an error of needle, in the name of a function or class, saying what came."""
     if isinstance(error, NeedleError):
         return error if _plain(name) in _plain(str(error)) else type(error)(f"{name}: {error}")
-    kind = ArgumentTypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
+    kind: type[Exception] = ArgumentTypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
     if isinstance(error, IndexError):
         kind = IndexError  # a promise of its own: code that walks until it falls off relies on it
     return kind(f"{name}: got {', '.join(map(describe, came)) or 'nothing'}: {error}")

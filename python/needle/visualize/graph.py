@@ -10,7 +10,7 @@ from typing import Any
 
 from ..autograd import Gradient, Value
 from ..errors import ArgumentError, ArgumentTypeError, describe, named
-from .layout import layered
+from .layout import Node, layered
 
 MAX_TEXT = 28  # letters on a line of a box
 CHARACTER, LINE, MARGIN = 7.3, 16.0, 9.0  # in pixels, for the monospaced font below
@@ -72,7 +72,7 @@ class GraphPicture:
 
     def svg(self) -> str:
         """The graph as a picture in SVG, drawn without any other program."""
-        sizes = {key: _size(box) for key, box in self.boxes.items()}
+        sizes: dict[Node, tuple[float, float]] = {key: _size(box) for key, box in self.boxes.items()}
         plan = layered(sizes, self.edges)
         legend, legend_width = _legend({box.kind for box in self.boxes.values()}, plan.height + 26)
         width = max(plan.width, legend_width, len(self.caption) * CHARACTER) + 24

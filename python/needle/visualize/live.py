@@ -54,7 +54,8 @@ class LiveReport:
         groups: dict[tuple[tuple[int, ...], str], list[LiveTensor]] = {}
         for tensor in sorted(self.tensors, key=lambda t: -t.nbytes):
             groups.setdefault((tensor.shape, tensor.dtype), []).append(tensor)
-        rows, counted = [], set()
+        rows: list[tuple[tuple[int, ...], str, int, int]] = []
+        counted: set[int] = set()
         for (shape, dtype), tensors in groups.items():
             fresh = {t.storage for t in tensors} - counted
             counted |= fresh
@@ -157,7 +158,8 @@ class _Holders:
         for module in list(sys.modules.values()):
             if isinstance(module, types.ModuleType):
                 self._name(vars(module), "" if module.__name__ == "__main__" else f"{module.__name__}.")
-        for frame in sys._current_frames().values():
+        for top in sys._current_frames().values():
+            frame: types.FrameType | None = top
             while frame is not None:
                 if frame.f_globals is not globals() and frame.f_locals is not frame.f_globals:
                     variables = frame.f_locals
