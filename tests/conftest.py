@@ -16,11 +16,11 @@ hypothesis.settings.load_profile("needle")
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of real data sets (mnist/, cifar-10-batches-py/, shakespeare/) that NEEDLE_DATA_DIR names; skips without one."""
+    """The folder that NEEDLE_DATA_DIR names, of mnist/, cifar-10-batches-py/ and shakespeare/; skips without one."""
     folder = os.environ.get("NEEDLE_DATA_DIR")
     if not folder or not Path(folder).is_dir():
         pytest.skip(
-            "no real data here: set NEEDLE_DATA_DIR to a folder with mnist/, cifar-10-batches-py/, shakespeare/"
+            "no real data here: set NEEDLE_DATA_DIR to the folder of mnist/, cifar-10-batches-py/, shakespeare/"
         )
     return Path(folder)
 
