@@ -158,8 +158,9 @@ class _Holders:
         for module in list(sys.modules.values()):
             if isinstance(module, types.ModuleType):
                 self._name(vars(module), "" if module.__name__ == "__main__" else f"{module.__name__}.")
-        for top in sys._current_frames().values():
-            frame: types.FrameType | None = top
+        frames: list[types.FrameType | None] = list(sys._current_frames().values())
+        while frames:  # emptied, since a frame that we kept would keep us
+            frame = frames.pop()
             while frame is not None:
                 if frame.f_globals is not globals() and frame.f_locals is not frame.f_globals:
                     variables = frame.f_locals
