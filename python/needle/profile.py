@@ -288,7 +288,10 @@ class Memory(NamedTuple):
 
 def memory() -> Memory:
     """Live tensors, bytes of native storage, and the memory of the process."""
-    return Memory(autograd.TENSOR_COUNTER, _kernel_bytes(), _resident_bytes(), _peak_resident_bytes())
+    resident, peak = _resident_bytes(), _peak_resident_bytes()
+    if resident is not None and peak is not None:
+        peak = max(peak, resident)  # the system notes the peak now and then only
+    return Memory(autograd.TENSOR_COUNTER, _kernel_bytes(), resident, peak)
 
 
 def _kernel_bytes() -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 
@@ -191,6 +192,7 @@ def test_detect_anomaly_ignores_integers() -> None:
 
 
 def test_memory_counts_tensors() -> None:
+    gc.collect()  # tracebacks of earlier tests may hold tensors in cycles
     before = memory().tensors
     kept = [tensor([1.0]), tensor([2.0])]
     assert memory().tensors == before + 2

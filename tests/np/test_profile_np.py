@@ -1,0 +1,3 @@
+"""tests/unit/test_profile.py again, on NumPy arrays."""
+
+from tests.unit.test_profile import *  # noqa: F403
