@@ -88,7 +88,7 @@ def _panel(
     axes.set(xlabel=x, ylabel=name)
     if log:
         axes.set_yscale("log")
-    if steps is None:
+    if all(float(step).is_integer() for step in steps or ()):
         axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     if len(curves) > 1 or label != name:
