@@ -8,7 +8,6 @@ from . import own_tree  # first: it refuses to be the needle of work that lies i
 
 from . import (  # isort: skip
     autograd,
-    backend_ndarray,
     core,
     data,
     init,

@@ -108,3 +108,10 @@ assert np.asarray(windows).tolist() == [[[0, 2], [2, 4]], [[1, 3], [3, 5]]]
 print("ok")
 """
     assert printed(program, backend) == "ok"
+
+
+def test_the_whole_of_needle_in_np_mode_needs_nothing_built() -> None:
+    program = "import sys, needle; print([name for name in sys.modules if 'needle.backend_ndarray' in name])"
+    environment = {**os.environ, "NEEDLE_BACKEND": "np", "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
