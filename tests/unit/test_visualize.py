@@ -131,6 +131,12 @@ def test_graph_dot_escapes_quotes_and_backslashes() -> None:
     assert r"a \"b\" \\ c" in visualize.graph(x, names={'a "b" \\ c': x}).dot()
 
 
+def test_graph_keeps_the_end_of_a_long_name() -> None:
+    x = tensor(2)
+    text = visualize.graph(x, names={"encoder.layers.11.attention.q_projection.weight": x}).dot()
+    assert "q_projection.weight" in text and "encoder" not in text
+
+
 def test_graph_too_big_is_cut_near_the_output_and_says_so() -> None:
     x = y = tensor(2)
     for _ in range(500):

@@ -186,7 +186,9 @@ def _picture(nodes: Sequence[Value], roots: set[int], labels: Mapping[int, str],
 
 
 def _describe(node: Value, output: bool, label: str | None) -> Box:
-    lines = [label] if label else []
+    lines = (
+        [label if len(label) <= MAX_TEXT else "…" + label[1 - MAX_TEXT :]] if label else []
+    )  # a name's end tells most
     if isinstance(node, Gradient):
         return Box("constant", [*lines, "gradient", _shape_of(node)], output)
     if node.op is not None:
