@@ -130,9 +130,9 @@ def facts_of(python):
 
 def key_of(facts):
     """What the environment was made from; it is filled again when any of this changes."""
-    made_from = [ROOT / "pyproject.toml", Path(__file__)]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in made_from)).hexdigest()
-    return json.dumps({"tree": str(ROOT), "python": facts["version"], "course": has_course(), "digest": digest})
+    program = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    made_from = {"tree": str(ROOT), "python": facts["version"], "course": has_course(), "program": program}
+    return json.dumps(dict(made_from, wanted=wanted()))
 
 
 # ---- what must be there before anything is downloaded ---------------------------------------------------------------
@@ -191,14 +191,16 @@ def find_cmake(scripts):
 
 
 def fill(python, facts):
-    wanted = requirements("dependencies") + requirements("full") + requirements("dev")
-    if not find_cmake(facts["scripts"]):
-        wanted.append(f"cmake>={dotted(OLDEST_CMAKE)}")
+    cmake = [] if find_cmake(facts["scripts"]) else [f"cmake>={dotted(OLDEST_CMAKE)}"]
     say("installing what pyproject.toml names (once; some minutes at most)")
-    install(python, wanted)
+    install(python, wanted() + cmake)
     name_this_tree(facts)
     if has_course():
         write_course_script(python, facts)
+
+
+def wanted():
+    return requirements("dependencies") + requirements("full") + requirements("dev")
 
 
 def requirements(name):
@@ -207,10 +209,13 @@ def requirements(name):
     return ast.literal_eval(re.search(rf"^{name} = (\[.*?^\])", text, re.MULTILINE | re.DOTALL).group(1))
 
 
-def install(python, wanted):
+def install(python, packages):
     if not output_of([str(python), "-m", "pip", "--version"]):
         run([python, "-m", "ensurepip"], "python -m ensurepip")
-    run([python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "2"] + wanted, "pip")
+    run(
+        [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "2"] + packages,
+        "pip",
+    )
 
 
 def name_this_tree(facts):
