@@ -4,6 +4,8 @@ Tensors and operators are here by name (`needle.Tensor`, `needle.matmul`, …); 
 `needle.optim`, data sets and loaders in `needle.data`.
 """
 
+import importlib
+
 from . import own_tree  # first: it refuses to be the needle of work that lies in another needle's tree
 
 from . import (  # isort: skip
@@ -33,7 +35,7 @@ __all__ = [
     *init.__all__,
     *ops.__all__,
     "autograd",
-    "backend_ndarray",
+    "backend_ndarray",  # noqa: F405 - by __getattr__ below
     "data",
     "detect_anomaly",
     "load",
@@ -47,3 +49,10 @@ __all__ = [
     "testing",
     "visualize",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Our own array library, which np mode loads only when somebody asks for it."""
+    if name == "backend_ndarray":
+        return importlib.import_module(".backend_ndarray", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
