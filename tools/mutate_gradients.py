@@ -23,8 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT)]
 
 from needle import Tensor, TensorTuple, kernels, ops  # noqa: E402
-from needle.autograd import Op, execution_hook  # noqa: E402
+from needle.autograd import Op  # noqa: E402
 from needle.errors import NeedleError  # noqa: E402
+from needle.execution import execution_hook  # noqa: E402
 from needle.testing import GradientError, gradient_check  # noqa: E402
 
 from tests.op_cases import CASES, WHOLE, OpCase, check_whole_operation  # noqa: E402

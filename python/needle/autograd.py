@@ -3,13 +3,14 @@
 A Tensor is a node of a graph: it knows its value (`cached_data`, an array of the backend), the operator that made it
 (`op`) and that operator's inputs.  `backward` walks the graph in reverse topological order and leaves gradients on
 the leaves.
+
+The idea is short: Op, Value, find_topo_sort, compute_gradient_of_variables.  The file is long because Tensor answers to
+all of Python's operators, and because what `backward` leaves can be differentiated again (Recipe, Gradient).
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
@@ -17,18 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from . import kernels, write_log
+from . import execution, write_log
 from .backend_selection import BACKEND, NDArray, array_api, as_device, default_device
 from .errors import (
-    ArgumentError,
     ArgumentTypeError,
     DeviceError,
     DTypeError,
     GraphError,
-    NeedleError,
     ShapeError,
     describe,
 )
+from .execution import recording
 
 LAZY_MODE = False  # True: values are computed when somebody asks for them
 TENSOR_COUNTER = 0  # how many Values are alive
@@ -36,49 +36,6 @@ TENSOR_COUNTER = 0  # how many Values are alive
 ops: Any = None  # the operators; ops/__init__.py plugs itself in, since ops need Tensor and Tensor needs ops
 
 Shape = tuple[int, ...]
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Recording
-# --------------------------------------------------------------------------------------------------------------------
-
-
-class _State(threading.local):
-    recording = True
-
-
-_state = _State()
-
-
-def is_recording() -> bool:
-    """True if operators build a graph now."""
-    return _state.recording
-
-
-class recording(contextlib.ContextDecorator):
-    """Switch the building of graphs on or off for a block, or, as a decorator, for a function."""
-
-    def __init__(self, on: bool) -> None:
-        self.on = on
-        self.before: list[bool] = []
-
-    def __enter__(self) -> recording:
-        self.before.append(_state.recording)
-        _state.recording = self.on
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        _state.recording = self.before.pop()
-
-
-def no_grad() -> recording:
-    """Compute values only: inside the block no graph is built and results require no gradient."""
-    return recording(False)
-
-
-def enable_grad() -> recording:
-    """Build graphs again inside a `no_grad` block."""
-    return recording(True)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -124,24 +81,12 @@ class Op:
     def gradient_as_tuple(self, out_grad: Value, node: Value) -> tuple[Value, ...]:
         """What `gradient` returns, always as a tuple; a fast twin may stand in while nothing records."""
         if write_log.clock != node.made_at:
-            _check_unchanged(node)
-        if _hooks:
-            grads = _hooked("backward", self, node.inputs, lambda: self._gradient(out_grad, node))
-        else:
-            grads = self._gradient(out_grad, node)
+            write_log.check_unchanged(node)
+        grads = execution.backward(self, out_grad, node)
         grads = tuple(grads) if isinstance(grads, (tuple, list)) else (grads,)
         if len(grads) != len(node.inputs):
             raise GraphError(f"{self.name}: gradient returned {len(grads)} values for {len(node.inputs)} inputs")
         return tuple(map(_in_dtype_of, node.inputs, grads))
-
-    def _gradient(self, out_grad: Value, node: Value) -> Any:
-        if not _state.recording:
-            twin = kernels.operation(type(self), node.cached_data)
-            if twin is not None and twin.backward is not None:
-                grads = twin.backward(self, out_grad, node)
-                if grads is not NotImplemented:
-                    return grads
-        return self.gradient(out_grad, node)
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
@@ -191,59 +136,6 @@ def check_tensors(name: str, *args: object, kind: type | None = None) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# The executor: the one place where an operator meets arrays
-# --------------------------------------------------------------------------------------------------------------------
-
-Hook = Callable[[str, Op, Sequence["Value"], Callable[[], Any]], Any]
-_hooks: list[Hook] = []  # watchers of the executor (a profile, a search for NaN); each calls on, as it likes
-
-
-@contextlib.contextmanager
-def execution_hook(hook: Hook) -> Iterator[None]:
-    """Let hook(phase, op, inputs, call) run around every forward and backward pass of an operator in the block."""
-    _hooks.append(hook)
-    try:
-        yield
-    finally:
-        _hooks.remove(hook)
-
-
-def _hooked(phase: str, op: Op, inputs: Sequence[Value], call: Callable[[], Any]) -> Any:
-    for hook in _hooks:
-        call = functools.partial(hook, phase, op, inputs, call)
-    return call()
-
-
-def _compute(op: Op, inputs: Sequence[Value]) -> Any:
-    """The value of op on inputs: by a whole operation from the registry if one fits, else by op.compute."""
-    arrays = [x.realize_cached_data() for x in inputs]
-    try:
-        twin = kernels.operation(type(op), arrays[0]) if arrays else None
-        if twin is not None and twin.forward is not None:
-            result = twin.forward(op, *arrays)
-            if result is not NotImplemented:
-                return result
-        return op.compute(*arrays)
-    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        if str(error).startswith(op.name):
-            raise
-        raise explained(op.name, arrays, error) from error
-
-
-def explained(name: str, arrays: Sequence[Any], error: Exception) -> Exception:
-    """The error of an array library again, saying which operator met which arrays."""
-    if isinstance(error, NeedleError):
-        return type(error)(f"{name}: {error}")
-    if isinstance(error, ValueError):  # NumPy's AxisError is one, too
-        kind: type[Exception] = ShapeError
-    elif isinstance(error, (IndexError, OverflowError)):
-        kind = IndexError if isinstance(error, IndexError) else ArgumentError
-    else:
-        kind = DTypeError if isinstance(error, TypeError) else ArgumentTypeError
-    return kind(f"{name}: {', '.join(map(describe, arrays))}: {error}")
-
-
-# --------------------------------------------------------------------------------------------------------------------
 # Values
 # --------------------------------------------------------------------------------------------------------------------
 
@@ -279,13 +171,8 @@ class Value:
         if self.cached_data is None:
             for node in find_topo_sort([self]):  # in order, so that a long lazy chain needs no deep recursion
                 if node.cached_data is None:
-                    node.cached_data = node._computed()
+                    node.cached_data = execution.forward(node.op, node.inputs)
         return self.cached_data
-
-    def _computed(self) -> Any:
-        if _hooks:
-            return _hooked("forward", self.op, self.inputs, lambda: _compute(self.op, self.inputs))
-        return _compute(self.op, self.inputs)
 
     @property
     def num_outputs(self) -> int:
@@ -312,9 +199,9 @@ class Value:
                 check_tensors(op.name, *inputs, kind=Value)
             requires_grad = requires_grad or x.requires_grad
         value = cls.__new__(cls)
-        value._init(op, inputs, None, requires_grad and _state.recording)
+        value._init(op, inputs, None, requires_grad and execution.state.recording)
         if not LAZY_MODE:
-            value.cached_data = value._computed()
+            value.cached_data = execution.forward(op, inputs)
             if not value.requires_grad:
                 value.op, value.inputs = None, ()
         return value
@@ -888,18 +775,3 @@ class Gradient(Tensor):
 
     def is_leaf(self) -> bool:
         return False
-
-
-def _check_unchanged(node: Value) -> None:
-    """Raise if a value that node's gradient may read was changed after node was made."""
-    for x in node.inputs:
-        changed = x.changed_at > node.made_at or (node.op.reads_inputs and _written(x) > node.made_at)
-        if x.rewired_at > node.made_at or (node.op.reads_inputs and changed):
-            raise GraphError(f"backward: an input of {node.op.name} was changed in place after it was used")
-    if node.op.reads_output and max(node.changed_at, _written(node)) > node.made_at:
-        raise GraphError(f"backward: the result of {node.op.name} was changed in place after it was made")
-
-
-def _written(value: Value) -> int:
-    data = value.cached_data
-    return max(map(write_log.last_write, data)) if isinstance(data, tuple) else write_log.last_write(data)

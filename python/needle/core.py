@@ -8,10 +8,6 @@ from .autograd import (
     TensorTuple,
     TensorTupleOp,
     Value,
-    enable_grad,
-    execution_hook,
-    is_recording,
-    no_grad,
 )
 from .backend_selection import (
     BACKEND,
@@ -27,6 +23,7 @@ from .backend_selection import (
     default_device,
     device,
 )
+from .execution import enable_grad, execution_hook, is_recording, no_grad
 from .functional import grad, hessian, hvp, jvp, value_and_grad, vjp
 
 __all__ = [

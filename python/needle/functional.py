@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .autograd import Tensor, enable_grad, gradients_below, seed_for
+from .autograd import Tensor, gradients_below, seed_for
 from .backend_selection import array_api
 from .errors import ArgumentError, ArgumentTypeError, ShapeError, describe
+from .execution import enable_grad
 from .init import zeros_like
 from .ops import Identity, reshape, stack, summation
 

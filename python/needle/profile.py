@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import autograd
-from .autograd import Op, Value, execution_hook
+from .autograd import Op, Value
 from .errors import NeedleError
+from .execution import execution_hook
 
 __all__ = ["AnomalyError", "Event", "Memory", "Profile", "Row", "detect_anomaly", "memory"]
 

@@ -6,8 +6,11 @@ Nothing is stored per tensor: a node remembers the time of its making, a write r
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 import numpy as np
+
+from .errors import GraphError
 
 clock = 0  # ticks at every write; compared, never reset
 _last_write: dict[int, tuple[weakref.ref, int]] = {}
@@ -41,3 +44,18 @@ def last_write(array: object) -> int:
     if not _last_write:
         return 0
     return _last_write.get(id(storage(array)), (None, 0))[1]
+
+
+def check_unchanged(node: Any) -> None:
+    """Raise if a value that node's gradient may read was changed after node was made."""
+    for x in node.inputs:
+        changed = x.changed_at > node.made_at or (node.op.reads_inputs and _written(x) > node.made_at)
+        if x.rewired_at > node.made_at or (node.op.reads_inputs and changed):
+            raise GraphError(f"backward: an input of {node.op.name} was changed in place after it was used")
+    if node.op.reads_output and max(node.changed_at, _written(node)) > node.made_at:
+        raise GraphError(f"backward: the result of {node.op.name} was changed in place after it was made")
+
+
+def _written(value: Any) -> int:
+    data = value.cached_data
+    return max(map(last_write, data)) if isinstance(data, tuple) else last_write(data)

@@ -9,7 +9,8 @@ import needle.ops
 import numpy as np
 import pytest
 from needle import Tensor
-from needle.autograd import Op, execution_hook
+from needle.autograd import Op
+from needle.execution import execution_hook
 from needle.functional import jvp
 from needle.testing import gradient_check, second_order_check
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import write_log
-from ..autograd import Gradient, Tensor, check_tensors, enable_grad, explained, is_recording
+from ..autograd import Gradient, Tensor, check_tensors
 from ..backend_selection import BACKEND
 from ..errors import GraphError
+from ..execution import enable_grad, explained, is_recording
 from .ops_indexing import Index, SetItem, own_copy, plain_index, write
 from .ops_mathematic import reshape
 

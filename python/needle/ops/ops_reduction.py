@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..autograd import Shape, Tensor, TensorOp, check_tensors, explained
+from ..autograd import Shape, Tensor, TensorOp, check_tensors
 from ..backend_selection import NDArray, array_api
+from ..execution import explained
 from .ops_elementwise import sqrt
 from .ops_mathematic import broadcast_to, reshape, shape_with_ones
 

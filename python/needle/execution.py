@@ -1,0 +1,131 @@
+"""The executor: the one place where an operator meets arrays, and whether a graph is being recorded meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from . import kernels
+from .errors import ArgumentError, ArgumentTypeError, DTypeError, NeedleError, ShapeError, describe
+
+# ---- recording -------------------------------------------------------------------------------------------------------
+
+
+class _State(threading.local):
+    recording = True
+
+
+state = _State()
+
+
+def is_recording() -> bool:
+    """True if operators build a graph now."""
+    return state.recording
+
+
+class recording(contextlib.ContextDecorator):
+    """Switch the building of graphs on or off for a block, or, as a decorator, for a function."""
+
+    def __init__(self, on: bool) -> None:
+        self.on = on
+        self.before: list[bool] = []
+
+    def __enter__(self) -> recording:
+        self.before.append(state.recording)
+        state.recording = self.on
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        state.recording = self.before.pop()
+
+
+def no_grad() -> recording:
+    """Compute values only: inside the block no graph is built and results require no gradient."""
+    return recording(False)
+
+
+def enable_grad() -> recording:
+    """Build graphs again inside a `no_grad` block."""
+    return recording(True)
+
+
+# ---- forward and backward --------------------------------------------------------------------------------------------
+
+
+def forward(op: Any, inputs: Sequence[Any]) -> Any:
+    """The value of op on inputs, which are Values; hooks may watch."""
+    if _hooks:
+        return _hooked("forward", op, inputs, lambda: _forward(op, inputs))
+    return _forward(op, inputs)
+
+
+def _forward(op: Any, inputs: Sequence[Any]) -> Any:
+    """By a whole operation from the registry if one fits, else by op.compute."""
+    arrays = [x.realize_cached_data() for x in inputs]
+    try:
+        twin = kernels.operation(type(op), arrays[0]) if arrays else None
+        if twin is not None and twin.forward is not None:
+            result = twin.forward(op, *arrays)
+            if result is not NotImplemented:
+                return result
+        return op.compute(*arrays)
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        if str(error).startswith(op.name):
+            raise
+        raise explained(op.name, arrays, error) from error
+
+
+def backward(op: Any, out_grad: Any, node: Any) -> Any:
+    """The gradients of node's inputs, given that of node, which op made; hooks may watch."""
+    if _hooks:
+        return _hooked("backward", op, node.inputs, lambda: _backward(op, out_grad, node))
+    return _backward(op, out_grad, node)
+
+
+def _backward(op: Any, out_grad: Any, node: Any) -> Any:
+    """By a whole operation if one fits and nothing records, since its result has no graph; else by op.gradient."""
+    if not state.recording:
+        twin = kernels.operation(type(op), node.cached_data)
+        if twin is not None and twin.backward is not None:
+            grads = twin.backward(op, out_grad, node)
+            if grads is not NotImplemented:
+                return grads
+    return op.gradient(out_grad, node)
+
+
+def explained(name: str, arrays: Sequence[Any], error: Exception) -> Exception:
+    """The error of an array library again, saying which operator met which arrays."""
+    if isinstance(error, NeedleError):
+        return type(error)(f"{name}: {error}")
+    if isinstance(error, ValueError):  # NumPy's AxisError is one, too
+        kind: type[Exception] = ShapeError
+    elif isinstance(error, (IndexError, OverflowError)):
+        kind = IndexError if isinstance(error, IndexError) else ArgumentError
+    else:
+        kind = DTypeError if isinstance(error, TypeError) else ArgumentTypeError
+    return kind(f"{name}: {', '.join(map(describe, arrays))}: {error}")
+
+
+# ---- watchers --------------------------------------------------------------------------------------------------------
+
+Hook = Callable[[str, Any, Sequence[Any], Callable[[], Any]], Any]
+_hooks: list[Hook] = []  # watchers of the executor (a profile, a search for NaN); each calls on, as it likes
+
+
+@contextlib.contextmanager
+def execution_hook(hook: Hook) -> Iterator[None]:
+    """Let hook(phase, op, inputs, call) run around every forward and backward pass of an operator in the block."""
+    _hooks.append(hook)
+    try:
+        yield
+    finally:
+        _hooks.remove(hook)
+
+
+def _hooked(phase: str, op: Any, inputs: Sequence[Any], call: Callable[[], Any]) -> Any:
+    for hook in _hooks:
+        call = functools.partial(hook, phase, op, inputs, call)
+    return call()
