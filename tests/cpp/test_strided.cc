@@ -19,6 +19,7 @@ static const std::vector<ViewCase> kViews = {
     {{2, 3, 2}, {60, 12, 3}, 4},                    // stepped
     {{4, 5, 6}, {-30, -6, -1}, 119},                // reversed
     {{3, 4, 6}, {0, 6, 1}, 10},                     // broadcast
+    {{5, 3}, {1, 1}, 2},                            // windows that overlap
     {{1, 6, 1, 20}, {999, 20, -999, 1}, 0},         // axes of extent 1 lead nowhere
     {{2, 0, 3}, {5, 5, 5}, 500},                    // nothing
     {{2, 2, 2, 2, 2, 2}, {1, 2, 4, 8, 16, 32}, 3},  // many axes

@@ -193,6 +193,13 @@ def test_strided_writes_equal_numpy_U056(module: Any, dtype: str, data: st.DataO
     assert_close(np.asarray(out), wanted)
 
 
+@pytest.mark.parametrize(("module", "dtype"), BATTERY)
+def test_windows_that_overlap_are_read_like_any_view(module: Any, dtype: str) -> None:
+    a = np.array([0, 1, 1, 0, 1, 0, 0], dtype)
+    wanted = np.lib.stride_tricks.sliding_window_view(a, 3)
+    assert_close(call(module, "compact", a, (5, 3), (1, 1), 0, size=15, dtype=dtype), wanted)
+
+
 @pytest.mark.parametrize("module", [course, kernels])
 def test_a_view_may_have_as_many_axes_as_numpys_and_no_more(module: Any) -> None:
     a = np.arange(6, dtype="float32")
