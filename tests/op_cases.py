@@ -144,6 +144,7 @@ ELEMENTWISE = [
     OpCase("divide", ops.divide, np.divide, (normal(2, 3), positive(2, 3))),
     OpCase("divide_scalar", lambda a: ops.divide_scalar(a, 4), lambda a: a / 4, (normal(2, 3),)),
     OpCase("scalar_div", lambda a: 3 / a, lambda a: 3 / a, (positive(2, 3),)),
+    OpCase("subtract, one step", lambda a, b: ops.Subtract()(a, b), np.subtract, (normal(2, 3), normal(2, 3))),
     OpCase("power", ops.power, np.power, (positive(2, 3), normal(2, 3))),
     OpCase("power_scalar 3", lambda a: ops.power_scalar(a, 3), lambda a: a**3, (normal(2, 3),)),
     OpCase("power_scalar -2", lambda a: a**-2, lambda a: a**-2.0, (positive(2, 3),)),

@@ -21,6 +21,7 @@ import numpy as np
 from . import execution, write_log
 from .backend_selection import BACKEND, NDArray, array_api, as_device, default_device
 from .errors import (
+    ArgumentError,
     ArgumentTypeError,
     DeviceError,
     DTypeError,
@@ -37,6 +38,8 @@ ops: Any = None  # the operators; ops/__init__.py plugs itself in, since ops nee
 
 Shape = tuple[int, ...]
 
+_FLOATS = ("float32", "float64")
+
 
 # --------------------------------------------------------------------------------------------------------------------
 # Operators
@@ -47,7 +50,7 @@ def _in_dtype_of(value: Value, grad: Value) -> Value:
     """grad in the float type of value, where an operator's other inputs have widened it."""
     if not (isinstance(value, Tensor) and isinstance(grad, Tensor)) or grad.dtype == value.dtype:
         return grad
-    return grad.astype(value.dtype) if str(value.dtype) in ("float32", "float64") else grad
+    return grad.astype(value.dtype) if value.dtype in _FLOATS else grad
 
 
 def _snake_case(name: str) -> str:
@@ -152,9 +155,13 @@ class Value:
     changed_at: int = 0  # write_log time of the last `.data =`
     rewired_at: int = 0  # write_log time of the last `x[...] =` that made this node another node
 
-    def _init(self, op: Op | None, inputs: Sequence[Value], cached_data: Any, requires_grad: bool) -> None:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Counts here what `__del__` counts off: also a copy, and one whose `__init__` fails."""
         global TENSOR_COUNTER
         TENSOR_COUNTER += 1
+        return super().__new__(cls)
+
+    def _init(self, op: Op | None, inputs: Sequence[Value], cached_data: Any, requires_grad: bool) -> None:
         self.op = op
         self.inputs = inputs
         self.cached_data = cached_data
@@ -325,7 +332,20 @@ class Tensor(Value):
         return np.array(array) if BACKEND == "np" else array.numpy().copy() if _aliases(array) else array.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ArgumentError("asarray: of a Tensor NumPy gets a copy; np.from_dlpack shares the memory")
         return np.asarray(self.numpy(), dtype=dtype)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """The memory itself, for np.from_dlpack and the like; a write through it is not seen by `backward`."""
+        return self._exported().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._exported().__dlpack_device__()
+
+    def _exported(self) -> Any:
+        array = self.realize_cached_data()
+        return np.asarray(array) if BACKEND == "np" else array  # a sum over all axes is a scalar of NumPy's
 
     def item(self) -> Any:
         """The only element, as a Python number."""
@@ -433,7 +453,10 @@ class Tensor(Value):
 
     def __sub__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
-            return ops.EWiseAdd()(self, ops.Negate()(other))
+            exact = other.dtype in _FLOATS or other.dtype == self.dtype  # other types wrap at other numbers
+            return ops.EWiseAdd()(self, ops.Negate()(other)) if exact else ops.Subtract()(self, other)
+        if _is_scalar(other) and self.dtype in ("uint8", "bool"):  # which hold no -other
+            return -(other - self)
         return self._with(other, lambda t: self - t, lambda scalar: ops.AddScalar(-scalar))
 
     def __truediv__(self, other: Any) -> Tensor:
@@ -453,7 +476,7 @@ class Tensor(Value):
         return ops.Abs()(self)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return self._with(other, lambda t: t - self, lambda scalar: _Chain(ops.Negate(), ops.AddScalar(scalar)))
+        return self._with(other, lambda t: t - self, ops.ScalarSub)
 
     def __rtruediv__(self, other: Any) -> Tensor:
         return self._with(other, lambda t: t / self, ops.ScalarDiv)
@@ -482,7 +505,7 @@ class Tensor(Value):
     def _with(self, other: Any, as_tensor: Callable, as_scalar: Callable | None = None) -> Tensor:
         """self and a number by as_scalar, self and an array by as_tensor; NotImplemented for what is neither."""
         if as_scalar is not None and _is_scalar(other):
-            return as_scalar(other if BACKEND == "np" or isinstance(other, Real) else other.item())(self)
+            return as_scalar(_plain(other))(self)
         if isinstance(other, (np.ndarray, NDArray, list, tuple)):
             return as_tensor(Tensor(other, device=self.device, requires_grad=False))
         return NotImplemented
@@ -552,23 +575,18 @@ class Tensor(Value):
         return [*super().__dir__(), *getattr(ops, "METHODS", ())]
 
 
-class _Chain:
-    """One operator after the other."""
-
-    def __init__(self, *steps: Op) -> None:
-        self.steps = steps
-
-    def __call__(self, value: Any) -> Any:
-        for step in self.steps:
-            value = step(value)
-        return value
-
-
 def _is_scalar(value: Any) -> bool:
     """A real number, or a NumPy array of one element: what the scalar operators take."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.size == 1 and value.dtype.kind in "biuf"
     return isinstance(value, Real)
+
+
+def _plain(scalar: Any) -> Any:
+    """A scalar as Python's number, but in np mode as NumPy's, whose type counts there, if it can be negated."""
+    if isinstance(scalar, (np.generic, np.ndarray)) and (BACKEND == "nd" or scalar.dtype.kind in "bu"):
+        return scalar.item()
+    return scalar
 
 
 def dtype_name(op: str, dtype: Any) -> str:

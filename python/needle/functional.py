@@ -31,13 +31,15 @@ def _check_function(name: str, f: Any) -> None:
         raise ArgumentTypeError(f"{name}: got {describe(f)}, wanted a function of tensors")
 
 
-def _check_pairs(name: str, primals: Any, vectors: Any) -> None:
-    """An error unless these are lists of one length."""
+def _pairs(name: str, primals: Any, vectors: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Primals and vectors as lists, of one tensor each where that was given alone; an error unless they are as long."""
+    primals, vectors = ([given] if isinstance(given, Tensor) else given for given in (primals, vectors))
     for given in (primals, vectors):
         if not isinstance(given, (list, tuple)):
             raise ArgumentTypeError(f"{name}: got {describe(given)}, wanted a list with a tensor for each argument")
     if len(primals) != len(vectors):
         raise ArgumentError(f"{name}: {len(primals)} primals and {len(vectors)} vectors, wanted as many")
+    return primals, vectors
 
 
 def _check_one_number(name: str, value: Tensor) -> None:
@@ -106,14 +108,16 @@ def vjp(f: Function, *primals: Any) -> tuple[Tensor, Callable[[Any], tuple[Tenso
     return out, pull_back
 
 
-def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensor, Tensor]:
+def jvp(f: Function, primals: Any, tangents: Any) -> tuple[Tensor, Tensor]:
     """f(*primals), and J·tangents: how f moves when the primals move along the tangents.
+
+    Lists with a tensor for each argument of f, or the tensors themselves where f has one.
 
     The pull-back v ↦ vᵀJ is linear in v; differentiating ⟨vᵀJ, t⟩ by v transposes it and gives J·t, so that no
     operator needs a rule of its own for the forward direction.
     """
     _check_function("jvp", f)
-    _check_pairs("jvp", primals, tangents)
+    primals, tangents = _pairs("jvp", primals, tangents)
     with enable_grad():
         inputs = [_variable(p) for p in primals]
         out = _call("jvp", f, inputs)
@@ -124,10 +128,15 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[T
         return out, _gradients(_inner_products(pulled), [v])[0]
 
 
-def hvp(f: Function, primals: Sequence[Any], vectors: Sequence[Any]) -> tuple[Tensor, ...]:
-    """The Hessian of f times vectors, by each primal, without ever building the Hessian.  (Pearlmutter 1994)"""
+def hvp(f: Function, primals: Any, vectors: Any) -> Any:
+    """The Hessian of f times vectors, by each primal, without ever building the Hessian.  (Pearlmutter 1994)
+
+    Lists give a tuple; the tensors themselves, where f has one argument, give a tensor.
+    """
     _check_function("hvp", f)
-    _check_pairs("hvp", primals, vectors)
+    if isinstance(primals, Tensor):
+        return hvp(f, [primals], [vectors])[0]
+    primals, vectors = _pairs("hvp", primals, vectors)
     with enable_grad():
         inputs = [_variable(p) for p in primals]
         out = _call("hvp", f, inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import needle as ndl
 import numpy as np
@@ -109,6 +110,40 @@ def test_integers_U065() -> None:
     np.testing.assert_array_equal((two.float() ** -1).numpy(), [0.5])
 
 
+@pytest.mark.parametrize("other", ["uint8", "bool", "int32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8"])
+def test_difference_of_two_types_wraps_in_neither_U065(dtype: str, other: str) -> None:
+    lowest = np.iinfo(other).min if other == "int32" else 0
+    left, right = np.array([5, 0], dtype), np.array([1, lowest], other)
+    a, b = (Tensor(array, dtype=array.dtype, requires_grad=False) for array in (left, right))
+    for got, expected in ((a - b, left - right), (b - a, right - left)):
+        np.testing.assert_allclose(got.numpy(), expected.astype(str(got.dtype)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("number", [2, 2.5, True, np.uint8(2), np.bool_(True), np.array([2], "uint8")])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
+def test_difference_with_a_number_does_not_wrap_U065(dtype: str, number: Any) -> None:
+    array = np.array([0, 1], dtype)
+    x = Tensor(array, dtype=dtype, requires_grad=False)
+    for got, expected in ((x - number, array - number), (number - x, number - array)):
+        np.testing.assert_array_equal(got.numpy(), expected.reshape(2))
+
+
+def test_what_a_mask_leaves() -> None:
+    mask = Tensor([3.0, 1.0]) > 2
+    np.testing.assert_array_equal((1 - mask).numpy(), [0, 1])
+    np.testing.assert_array_equal((mask - 1.5).numpy(), [-0.5, -1.5])
+
+
+def test_gradients_of_differences_of_two_types() -> None:
+    x, y = Tensor([5.0, 6.0], dtype="float32"), Tensor([1, 2], dtype="int32", requires_grad=False)
+    ((x - y) * (3 - x) + (y - x)).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3 - 10 + 1 - 1, 3 - 12 + 2 - 1])
+    x = Tensor([5.0], dtype="float32")
+    (np.uint8(3) / x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [-3 / 25], rtol=1e-6)
+
+
 # ---- reductions, indexing, products ----------------------------------------------------------------------------------
 
 
@@ -163,7 +198,7 @@ def test_index_array_changed_later_does_not_change_the_gradient() -> None:
 
 @pytest.mark.parametrize("index", [7, (0, 0, 0), (..., ...), "a", 1.5, (0, 9)])
 def test_index_that_does_not_fit_is_named(index: object) -> None:
-    with pytest.raises((IndexError, TypeError), match="get_?item"):
+    with pytest.raises((IndexError, TypeError), match=r"get_?item"):
         Tensor(np.zeros((2, 3)))[index]
 
 

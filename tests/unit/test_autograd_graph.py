@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from needle import Tensor, autograd
 from needle.autograd import Value, find_topo_sort
-from needle.errors import ArgumentTypeError, DTypeError, GraphError, ShapeError
+from needle.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError
 
 
 def tensor(*numbers: float, **options: object) -> Tensor:
@@ -96,6 +97,18 @@ def test_counter_counts_the_living() -> None:
     y = x * 2 + 1
     assert before + 3 == autograd.TENSOR_COUNTER
     del x, y
+    assert before == autograd.TENSOR_COUNTER
+
+
+def test_counter_counts_copies_and_what_could_not_be_made() -> None:
+    x = tensor(1.0)
+    before = autograd.TENSOR_COUNTER
+    kept = copy.deepcopy(x)
+    assert before + 1 == autograd.TENSOR_COUNTER
+    del kept
+    for wrong in (lambda: Tensor("a"), lambda: Tensor(None), lambda: x @ x):
+        with pytest.raises((TypeError, ValueError)):
+            wrong()
     assert before == autograd.TENSOR_COUNTER
 
 
@@ -239,6 +252,19 @@ def test_conveniences() -> None:
     assert x.to("cpu").device == ndl.cpu()
     assert str(x.to("float32").dtype) == "float32"
     np.testing.assert_array_equal(np.asarray(x), x.numpy())
+
+
+def test_numpy_shares_the_memory_by_dlpack_and_copies_otherwise() -> None:
+    x = Tensor(np.arange(6.0).reshape(2, 3), dtype="float64")
+    for part in (x, x[:, ::2], x.T, x.sum(0), x[0:0]):
+        np.testing.assert_array_equal(np.from_dlpack(part), part.numpy())
+    assert np.from_dlpack(x.sum()).item() == 15
+    shared, copied = np.from_dlpack(x), np.asarray(x)
+    with ndl.no_grad():
+        x[0, 0] = 7
+    assert (shared[0, 0], copied[0, 0]) == (7, 0)
+    with pytest.raises(ArgumentError, match=r"asarray: .*copy"):
+        x.__array__(copy=False)
 
 
 def test_one_element_is_a_number() -> None:

@@ -224,6 +224,14 @@ def test_hvp_by_two_arguments() -> None:
     assert (float(to_x), float(to_y)) == (2 * 3 * 1 + 2 * 2 * 10, 2 * 2 * 1)
 
 
+def test_jvp_and_hvp_of_one_argument_take_it_alone() -> None:
+    x, v = tensor(1, 2), tensor(3, 5)
+    value, moved = ndl.jvp(lambda x: x**3, x, v)
+    np.testing.assert_array_equal(value.numpy(), [1, 8])
+    np.testing.assert_array_equal(moved.numpy(), [9, 60])
+    np.testing.assert_array_equal(ndl.hvp(lambda x: (x**3).sum(), x, v).numpy(), [18, 60])
+
+
 def test_hessian_has_the_shape_of_its_argument_twice() -> None:
     x = Tensor(np.arange(1.0, 5).reshape(2, 2), dtype="float64")
     got = ndl.hessian(lambda x: (x**3).sum())(x)

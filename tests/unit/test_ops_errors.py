@@ -85,6 +85,8 @@ WRONG_CALLS: list[tuple[str, Callable]] = [
     ("gather", lambda: ops.gather(X, [0.5])),
     ("logsoftmax", lambda: ops.logsoftmax(IMAGES)),
     ("scalar_div", lambda: ops.scalar_div("a", X)),
+    ("scalar_sub", lambda: ops.scalar_sub("a", X)),
+    ("subtract", lambda: ops.subtract(X, "a")),
     ("scalar_power", lambda: ops.scalar_power("a", X)),
     ("clip", lambda: ops.clip(X)),
     ("clip", lambda: ops.clip(X, 3, 1)),

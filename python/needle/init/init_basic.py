@@ -86,7 +86,7 @@ def randb(*shape: int, p: float = 0.5, device: Any = None, dtype: str = "bool", 
 def one_hot(n: int, i: Tensor, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """A row of n numbers for every index: 1 at the index, else 0.  (B,) → (B, n)."""
     device = i.device if device is None and isinstance(i, Tensor) else as_device(device)
-    indices = (i.numpy() if isinstance(i, Tensor) else i).astype("int32")
+    indices = (i.numpy() if isinstance(i, Tensor) else i).astype("int64")
     if indices.size and not (indices.min() >= 0 and indices.max() < n):
         raise ArgumentError(f"one_hot: indices from {indices.min()} to {indices.max()}, wanted 0 to {n - 1}")
     return Tensor.make_const(device.one_hot(n, indices, dtype=dtype), requires_grad=requires_grad)

@@ -25,9 +25,11 @@ __all__ = [
     "Remainder",
     "ScalarDiv",
     "ScalarPower",
+    "ScalarSub",
     "Sign",
     "Sin",
     "Sqrt",
+    "Subtract",
     "Where",
     "abs",
     "clip",
@@ -40,12 +42,50 @@ __all__ = [
     "remainder",
     "scalar_div",
     "scalar_power",
+    "scalar_sub",
     "sign",
     "sin",
     "sqrt",
     "square",
+    "subtract",
     "where",
 ]
+
+
+class Subtract(ElementwiseOp):
+    """a - b, where b has another type than a and -b might not fit into it; else it is a + (-b)."""
+
+    reads_inputs = reads_output = False
+
+    def compute(self, a: NDArray, b: NDArray) -> NDArray:
+        return a - b
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        return out_grad, -out_grad
+
+
+def subtract(a: Tensor, b: Tensor) -> Tensor:
+    """a - b."""
+    check_tensors("subtract", a, b)
+    return a - b
+
+
+class ScalarSub(ElementwiseOp):
+    reads_inputs = reads_output = False
+
+    def __init__(self, scalar: Any) -> None:
+        self.scalar = scalar
+
+    def compute(self, a: NDArray) -> NDArray:
+        return self.scalar - a
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return -out_grad
+
+
+def scalar_sub(scalar: Any, a: Tensor) -> Tensor:
+    """scalar - a, for a number."""
+    return ScalarSub(scalar)(a)
 
 
 class ScalarDiv(ElementwiseOp):

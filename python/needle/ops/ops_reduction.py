@@ -101,7 +101,7 @@ class Var(Reduction):
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         a = node.inputs[0]
         centered = a - self.stretched(mean(a, self.axes), a.shape)
-        return self.stretched(out_grad * (2 / self._freedom(a.shape)), a.shape) * centered
+        return self.stretched(out_grad * 2 / self._freedom(a.shape), a.shape) * centered
 
     def _freedom(self, shape: Shape) -> int:
         return self.count(shape) - self.correction
