@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from . import optimizers
 from .core import Tensor
 from .optimizers import *  # noqa: F403
-from .optimizers import Optimizer, has_fast_twin
+from .optimizers.optimizer import Optimizer, has_fast_twin
 
 __all__ = ["SGD", "Adam", *optimizers.__all__]
 

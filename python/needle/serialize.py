@@ -17,6 +17,8 @@ import numpy as np
 from .core import Tensor, Value
 from .errors import ArgumentError, ArgumentTypeError, describe
 
+__all__ = ["load", "load_checkpoint", "save", "save_checkpoint"]
+
 Path_ = str | os.PathLike
 
 

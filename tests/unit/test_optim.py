@@ -10,6 +10,7 @@ import needle as ndl
 import numpy as np
 import pytest
 from needle import Tensor, kernels, nn, optim
+from needle.optimizers.optimizer import has_fast_twin
 
 Array = np.ndarray
 STEPS = 12
@@ -180,7 +181,7 @@ def test_reset_grad_forgets_all_gradients() -> None:
 
 def test_the_registry_may_replace_a_step() -> None:
     class Halving(optim.Optimizer):
-        @optim.has_fast_twin
+        @has_fast_twin
         def step(self) -> None:
             for p in self.params:
                 p.data = p.data / 2
@@ -209,6 +210,22 @@ def test_what_is_no_list_of_parameters_is_refused(params: Any, word: str) -> Non
 
 
 # ---- Newton ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "error"),
+    [
+        ("SGD", {"lr": "fast"}, TypeError),
+        ("SGD", {"lr": -0.1}, ValueError),
+        ("SGD", {"momentum": 1.5}, ValueError),
+        ("Adam", {"beta2": 1.0}, ValueError),
+        ("AdamW", {"weight_decay": float("nan")}, ValueError),
+        ("RMSProp", {"alpha": None}, TypeError),
+    ],
+)
+def test_settings_that_make_no_sense_are_named_U090(name: str, settings: dict[str, Any], error: type) -> None:
+    with pytest.raises(error, match=f"{name}: {next(iter(settings))} = "):
+        getattr(optim, name)([parameter(np.ones(2), "float32")], **settings)
 
 
 def test_newton_solves_a_linear_regression_in_one_step() -> None:

@@ -29,7 +29,7 @@ LAYERS = words("""
     Softmax Softplus Tanh
 """)
 OPTIMIZERS = words("""
-    Optimizer SGD Adam AdamW RMSProp Newton clip_grad_norm_ clip_grad_value_ has_fast_twin
+    Optimizer SGD Adam AdamW RMSProp Newton clip_grad_norm_ clip_grad_value_
     LRScheduler StepLR CosineAnnealingLR LinearWarmup WarmupCosine
 """)
 

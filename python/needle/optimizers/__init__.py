@@ -3,7 +3,7 @@
 from .adamw import AdamW
 from .clipping import clip_grad_norm_, clip_grad_value_
 from .newton import Newton
-from .optimizer import Optimizer, has_fast_twin
+from .optimizer import Optimizer
 from .rmsprop import RMSProp
 from .schedulers import CosineAnnealingLR, LinearWarmup, LRScheduler, StepLR, WarmupCosine
 
@@ -19,5 +19,4 @@ __all__ = [
     "WarmupCosine",
     "clip_grad_norm_",
     "clip_grad_value_",
-    "has_fast_twin",
 ]

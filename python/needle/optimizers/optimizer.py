@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 from ..core import Tensor, kernels, no_grad
 from ..errors import ArgumentError, ArgumentTypeError, NamesItself, describe
 from .clipping import clip_grad_norm_
+
+# settings by name, and below what each has to stay; none may be negative
+BOUNDS = {"lr": math.inf, "eps": math.inf, "weight_decay": math.inf, "momentum": 1, "alpha": 1, "beta1": 1, "beta2": 1}
 
 
 class Optimizer(NamesItself):
@@ -16,6 +21,11 @@ class Optimizer(NamesItself):
 
     What a subclass remembers between steps are numbers, and dicts {parameter: tensor}; `state_dict` finds both.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _checked(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Tensor]) -> None:
         """params: tensors, each of which is changed once per step even if it is given twice."""
@@ -73,6 +83,23 @@ class Optimizer(NamesItself):
     def __repr__(self) -> str:
         settings = [f"{k}={v!r}" for k, v in vars(self).items() if isinstance(v, (bool, int, float, str))]
         return f"{type(self).__name__}({', '.join([f'{len(self.params)} parameters', *settings])})"
+
+
+def _checked(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that complains about settings which make no sense."""
+
+    @functools.wraps(init)
+    def wrapped(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+        init(optimizer, *args, **kwargs)
+        for name, bound in BOUNDS.items():
+            value = getattr(optimizer, name, 0)
+            message = f"{type(optimizer).__name__}: {name} = {value!r}, wanted 0 ≤ {name} < {bound}"
+            if not isinstance(value, Real):
+                raise ArgumentTypeError(message)
+            if not 0 <= value < bound:
+                raise ArgumentError(message)
+
+    return wrapped
 
 
 def has_fast_twin(step: Callable[[Any], None]) -> Callable[[Any], None]:
