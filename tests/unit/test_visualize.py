@@ -7,6 +7,7 @@ import random
 import re
 import sys
 import xml.etree.ElementTree as ET
+from collections import deque
 from itertools import combinations
 
 import needle as ndl
@@ -254,6 +255,13 @@ def test_live_tensors_name_the_path_through_containers() -> None:
     (found,) = find(visualize.live_tensors(), (31, 3))
     assert any(holder.endswith("model['layers'][1].weight") for holder in found.held_by), found.held_by
     del model
+
+
+def test_live_tensors_go_through_what_has_no_attributes() -> None:
+    waiting = [deque([tensor(41, 3)])]
+    (found,) = find(visualize.live_tensors(), (41, 3))
+    assert any(holder.endswith("waiting[0] …") for holder in found.held_by), found.held_by
+    del waiting
 
 
 def test_live_tensors_tell_that_the_graph_holds_an_input() -> None:

@@ -211,7 +211,9 @@ class _Holders:
             return f" {holder.__qualname__}: variables of its surroundings"
         if isinstance(holder, types.GeneratorType):
             return f" {holder.__qualname__}, which waits"
-        names = getattr(holder, "__dict__", {})
+        names = getattr(holder, "__dict__", None)
+        if names is None:  # a set, a queue, an object of slots
+            return " …"
         self.opened[id(holder)] = holder
         if x is names:
             return ATTRIBUTES
