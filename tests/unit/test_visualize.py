@@ -258,8 +258,8 @@ def test_live_tensors_name_the_path_through_containers() -> None:
 
 
 def test_live_tensors_go_through_what_has_no_attributes() -> None:
-    waiting = [deque([tensor(41, 3)])]
-    (found,) = find(visualize.live_tensors(), (41, 3))
+    waiting = [deque([tensor(61, 3)])]
+    (found,) = find(visualize.live_tensors(), (61, 3))
     assert any(holder.endswith("waiting[0] …") for holder in found.held_by), found.held_by
     del waiting
 
