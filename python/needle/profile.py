@@ -1,6 +1,6 @@
 """Where time goes, where the first NaN comes from, how much memory is held.
 
-with needle.profile.profile() as p:
+with needle.profile.Profile() as p:
     model(x).backward()
 print(p)                            # a row per operator
 p.save_chrome_trace("step.json")    # open in chrome://tracing or ui.perfetto.dev
