@@ -11,7 +11,8 @@ from ..autograd import Gradient, Tensor, check_tensors
 from ..backend_selection import BACKEND
 from ..errors import GraphError
 from ..execution import enable_grad, explained, is_recording
-from .ops_indexing import Index, SetItem, own_copy, plain_index, write
+from .ops_elementwise import own_copy
+from .ops_indexing import Index, SetItem, plain_index, write
 from .ops_mathematic import reshape
 
 __all__ = ["requires_grad_", "set_item"]

@@ -241,8 +241,8 @@ def clip(a: Tensor, low: float | None = None, high: float | None = None) -> Tens
 class Clone(ElementwiseOp):
     reads_inputs = reads_output = False
 
-    def compute(self, a: Any) -> Any:
-        return np.array(a) if BACKEND == "np" else a.copy()
+    def compute(self, a: NDArray) -> NDArray:
+        return own_copy(a)
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         return out_grad
@@ -251,6 +251,11 @@ class Clone(ElementwiseOp):
 def clone(a: Tensor) -> Tensor:
     """A copy with storage of its own, through which gradients flow."""
     return Clone()(a)
+
+
+def own_copy(a: NDArray) -> NDArray:
+    """An array's copy with storage of its own, which may be written."""
+    return np.array(a) if BACKEND == "np" else a.copy()  # in np mode a may be a scalar of NumPy's: make it an array
 
 
 class FloorDivide(ElementwiseOp):

@@ -10,6 +10,7 @@ import numpy as np
 from ..autograd import Shape, Tensor, TensorOp, check_tensors, device_of
 from ..backend_selection import BACKEND, NDArray, array_api, scatter_add
 from ..errors import ArgumentTypeError, DTypeError, describe
+from .ops_elementwise import own_copy
 from .ops_mathematic import sum_to_shape
 
 __all__ = ["Gather", "GetItem", "gather", "get_item", "take"]
@@ -92,11 +93,6 @@ class SetItem(TensorOp):
         places = positions(shape, self.index)
         stays = np.isin(np.arange(places.size), last_of_each(places.reshape(-1))).reshape(places.shape)
         return Tensor(stays, device=like.device, dtype=like.dtype, requires_grad=False)
-
-
-def own_copy(a: Any) -> Any:
-    """A copy with storage of its own, which may be written."""
-    return np.array(a) if BACKEND == "np" else a.copy()
 
 
 # ---- entries by their places along one axis --------------------------------------------------------------------------
@@ -214,9 +210,7 @@ def positions(shape: Shape, index: Index) -> np.ndarray:
     for axis, extent in enumerate(shape):
         steps = np.arange(extent) * math.prod(shape[axis + 1 :])
         along_axis = steps.reshape((extent,) + (1,) * (len(shape) - axis - 1))
-        places = (
-            places + np.broadcast_to(along_axis, shape)[index]
-        )  # a view until it is indexed: no array of that shape
+        places = places + np.broadcast_to(along_axis, shape)[index]  # indexed as a view, never built in that shape
     return places
 
 
