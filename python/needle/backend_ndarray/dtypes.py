@@ -150,7 +150,7 @@ def cast_numpy(array: np.ndarray, dtype: str, op: str = "array") -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         cast = np.asarray(array, dtype=_NUMPY[dtype], order="C")
     if dtype == "float32" and array.dtype.kind in "iu" and not _held_exactly(array, cast):
-        raise ArgumentError(f"{op}: integers that float32 cannot hold exactly; say dtype='int64' (or 'float32' floats)")
+        raise ArgumentError(f"{op}: integers that float32 cannot hold exactly; say dtype='int64', or give floats")
     return cast
 
 
