@@ -27,7 +27,7 @@ class Device:
         return f"needle.{self.name}()"
 
     def __hash__(self) -> int:
-        return hash(self.__repr__())
+        return hash(self.name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and self.name == other.name
