@@ -54,9 +54,11 @@ class ToHWC(Transform):
 
 
 class RandomErasing(Transform):
-    """Blanks a random rectangle with probability p: it covers a share of the image within `area`, its height over its
-    width is within `ratio`.  (Zhong, Zheng, Kang, Li, Yang 2020, "Random Erasing Data Augmentation", algorithm 1, but
-    with the ratio drawn on a logarithmic scale, and a rectangle that does not fit cut to the image, not drawn again.)
+    """Blanks a random rectangle with probability p.
+
+    It covers a share of the image within `area`; its height over its width is within `ratio`.  (Zhong et al. 2020,
+    algorithm 1, but with the ratio drawn on a logarithmic scale, and a rectangle that does not fit is cut to the image,
+    not drawn again.)
     """
 
     def __init__(

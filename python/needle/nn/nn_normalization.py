@@ -34,8 +34,9 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Channels in groups; each group of each sample brought to mean 0 and variance 1, then each channel scaled and
-    shifted.  (N, C, …) → (N, C, …).  (Wu and He 2018)
+    """Groups of channels brought to mean 0 and variance 1, sample by sample.  (N, C, …) → (N, C, …).
+
+    Then each channel is scaled by its weight (C,) and shifted by its bias (C,).  (Wu and He 2018)
     """
 
     def __init__(

@@ -198,7 +198,10 @@ class Transformer(Module):
     def forward(
         self, x: Tensor, h: Tensor | None = None, *, padding_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """x (T, B, F), or (B, T, F) if batch_first → the same shape, and zeros in place of a recurrent state."""
+        """x (T, B, F), or (B, T, F) if batch_first → the same shape, and zeros in place of a recurrent state.
+
+        h is accepted and not read, so that a transformer is called as an RNN is.
+        """
         if x.ndim != 3:
             raise ShapeError(f"transformer: got shape {x.shape}, wanted three axes: time, batch, features")
         if not self.batch_first:
