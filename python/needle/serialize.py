@@ -19,10 +19,10 @@ from .errors import ArgumentError, ArgumentTypeError, describe
 
 __all__ = ["load", "load_checkpoint", "save", "save_checkpoint"]
 
-Path_ = str | os.PathLike
+Filename = str | os.PathLike
 
 
-def save(values: Any, path: Path_) -> None:
+def save(values: Any, path: Filename) -> None:
     """Write tensors, and dicts and lists of tensors, numbers, text and None, to a file.
 
     The file appears at once and whole, or not at all: it is written under another name and then renamed.
@@ -44,7 +44,7 @@ def save(values: Any, path: Path_) -> None:
         Path(unfinished).unlink(missing_ok=True)
 
 
-def load(path: Path_, device: Any = None) -> Any:
+def load(path: Filename, device: Any = None) -> Any:
     """What `save` wrote; of a file from elsewhere, {name: tensor}.  Tensors require no gradient.
 
     Raises FileNotFoundError if there is no such file, ArgumentError if it is damaged or of another format.
@@ -66,7 +66,9 @@ def load(path: Path_, device: Any = None) -> Any:
 # ---- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-def save_checkpoint(path: Path_, model: Any, optimizer: Any = None, scheduler: Any = None, extra: Any = None) -> None:
+def save_checkpoint(
+    path: Filename, model: Any, optimizer: Any = None, scheduler: Any = None, extra: Any = None
+) -> None:
     """Write all that training needs to go on as if it had never stopped.
 
     That is the state of model, optimizer and scheduler (the latter two if given), of NumPy's global generator, and
@@ -77,7 +79,7 @@ def save_checkpoint(path: Path_, model: Any, optimizer: Any = None, scheduler: A
     save({**states, "generator": _generator_state(), "extra": extra}, path)
 
 
-def load_checkpoint(path: Path_, model: Any, optimizer: Any = None, scheduler: Any = None) -> Any:
+def load_checkpoint(path: Filename, model: Any, optimizer: Any = None, scheduler: Any = None) -> Any:
     """Bring model, optimizer, scheduler and NumPy's global generator to where `save_checkpoint` found them.
 
     Returns extra.  Raises ArgumentError, and leaves everything as it was, if a part is missing or does not fit.
