@@ -186,9 +186,7 @@ def _picture(nodes: Sequence[Value], roots: set[int], labels: Mapping[int, str],
 
 
 def _describe(node: Value, output: bool, label: str | None) -> Box:
-    lines = (
-        [label if len(label) <= MAX_TEXT else "…" + label[1 - MAX_TEXT :]] if label else []
-    )  # a name's end tells most
+    lines = [_end_of(label)] if label else []
     if isinstance(node, Gradient):
         return Box("constant", [*lines, "gradient", _shape_of(node)], output)
     if node.op is not None:
@@ -212,6 +210,11 @@ def _shape_of(node: Value) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def _end_of(name: str) -> str:
+    """A dotted name cut in front, since its end tells most."""
+    return name if len(name) <= MAX_TEXT else "…" + name[1 - MAX_TEXT :]
 
 
 def _quoted(*lines: str) -> str:
