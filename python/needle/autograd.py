@@ -237,7 +237,7 @@ class TensorTuple(Value):
     def __add__(self, other: TensorTuple) -> TensorTuple:
         if not isinstance(other, TensorTuple) or len(self) != len(other):
             raise ShapeError(f"add: TensorTuple of {len(self)} and {describe(other)}, wanted two of one length")
-        return ops.make_tuple(*(a + b for a, b in zip(self, other)))
+        return ops.ops_tuple.sum_tuples([self, other])
 
     def detach(self) -> TensorTuple:
         """The same values, cut off from the graph."""
@@ -685,6 +685,8 @@ def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> No
 def sum_node_list(node_list: Sequence[Any]) -> Any:
     """The sum, from the left; one node alone is passed on as it is, so that no needless node comes about."""
     total = node_list[0]
+    if isinstance(total, TensorTuple) and len(node_list) > 1:
+        return ops.ops_tuple.sum_tuples(node_list)  # all at once: most parts of most of them are 0
     for node in node_list[1:]:
         total = total + node
     return total

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import needle as ndl
 import numpy as np
 import pytest
-from needle import Tensor, autograd
+from needle import Tensor, autograd, ops
 from needle.autograd import find_topo_sort
 from needle.errors import GraphError, ShapeError
 
@@ -115,6 +115,28 @@ def test_sixty_doublings_walk_each_node_once() -> None:
         y = y + y
     y.backward()
     assert float(x.grad) == 2.0**60
+
+
+def test_gradient_through_the_parts_of_a_tuple_takes_steps_in_proportion_to_their_number() -> None:
+    def steps(parts: int) -> int:
+        x, taken = Tensor(np.ones((parts, 2)), dtype="float64"), []
+        y = sum(part * k for k, part in enumerate(ops.split(x, 0)))
+        with ndl.execution_hook(lambda phase, op, inputs, call: (taken.append(op), call())[1]):
+            y.sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy()[:, 0], np.arange(parts))
+        return len(taken)
+
+    assert steps(80) <= 2 * steps(40)
+
+
+def test_parts_of_a_tuple_that_nobody_used_or_many_did() -> None:
+    x = Tensor(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), dtype="float64")
+    parts = ops.split(x, 0)
+    loss = (parts[0] * parts[0] + parts[2] * parts[0] + parts[2]).sum()
+    loss.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[2 + 5, 4 + 6], [0, 0], [2, 3]])
+    x.grad.sum().backward()  # d/dx of 2a + c, of nothing, of a + 1
+    np.testing.assert_array_equal(x.grad.numpy(), [[3, 3], [0, 0], [1, 1]])
 
 
 def test_part_of_the_graph_without_gradient_is_left_alone() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp, Value, check_tensors
-from ..backend_selection import NDArray
+from ..autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp, Value, check_tensors, sum_node_list
+from ..backend_selection import NDArray, array_api
 from ..errors import ArgumentTypeError, describe
-from ..init import zeros_like
+from ..execution import is_recording
 
 __all__ = [
     "FusedAddScalars",
@@ -66,8 +67,42 @@ class TupleGetItem(TensorOp):
         return arrays[self.index]
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> TensorTuple:
-        index = self.index % len(node.inputs[0])
-        return make_tuple(*(out_grad if i == index else zeros_like(part) for i, part in enumerate(node.inputs[0])))
+        whole = node.inputs[0]
+        return AmongZeros(self.index % len(whole), whole.realize_cached_data())(out_grad)
+
+
+class AmongZeros(TensorTupleOp):
+    """A tuple of zeros but for one tensor: the adjoint of TupleGetItem.
+
+    The zeros are made when somebody looks.  n parts pay such tuples into one gradient, which `sum_tuples` adds up
+    without looking; n tuples of n tensors would take n² zeros.
+    """
+
+    reads_inputs = reads_output = False
+
+    def __init__(self, index: int, like: tuple[NDArray, ...]) -> None:
+        self.index, self.like = index, like
+
+    def __call__(self, a: Tensor) -> TensorTuple:
+        value = TensorTuple.__new__(TensorTuple)
+        value._init(self, (a,), None, a.requires_grad and is_recording())
+        return value
+
+    def compute(self, a: NDArray) -> tuple[NDArray, ...]:
+        return tuple(a if i == self.index else array_api.zeros_like(part) for i, part in enumerate(self.like))
+
+    def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> Tensor:
+        return out_grad[self.index]
+
+
+def sum_tuples(tuples: Sequence[TensorTuple]) -> TensorTuple:
+    """The sums, place by place, of tuples of one length."""
+    contributions: list[list[Tensor]] = [[] for _ in range(len(tuples[0]))]
+    for value in tuples:
+        known = [(value.op.index, value.inputs[0])] if isinstance(value.op, AmongZeros) else enumerate(value)
+        for place, part in known:
+            contributions[place].append(part)
+    return make_tuple(*(sum_node_list(parts or [tuples[0][i]]) for i, parts in enumerate(contributions)))
 
 
 def tuple_get_item(value: TensorTuple, index: int) -> Tensor:
