@@ -392,18 +392,18 @@ def test_a_negative_base_with_a_fraction_is_nan(device: Any) -> None:
 
 WRONG = {
     "array": [("a",), ([[1], [2, 3]],), (None,), (object(),), ([1], "float16"), ([1], None, "gpu")],
-    "zeros": [("a",), (2.5,), ((-1,),), (10**30,), ((2,), "x")],
+    "zeros": [("a",), (2.5,), ((-1,),), (10**30,), ((2,), "x"), (b"ab",), ({1: 2},)],
     "arange": [("a",), (0, 1, 0)],
     "linspace": [(0, "a"), (0, 1, -1), (0, 1, 2.5)],
     "eye": [("a",), (-1,)],
-    "reshape": [("a",), (7,), (None,), ((2.0, 3.0),)],
+    "reshape": [("a",), (7,), (None,), ((2.0, 3.0),), (b"\x02\x03",), ({2, 3},)],
     "broadcast_to": [("a",), (None,), ((3, 2),), ((2,),)],
     "permute": [((0,),), ((0, 0),), (3,), ("ab",)],
     "swapaxes": [(0, 2), (0, "a"), (0, None)],
     "expand_dims": [(5,), ("a",), ((0, 0),)],
     "squeeze": [(0,), (9,)],
     "as_strided": [((2,), (1, 1)), (3.5, 1), ((2,), "a")],
-    "sum": [(2,), ("a",), ((0, 0),), (1.5,)],
+    "sum": [(2,), ("a",), ((0, 0),), (1.5,), (b"\x00",)],
     "max": [(2,), ("a",)],
     "mean": [(2,)],
     "argmax": [(2,)],
@@ -431,6 +431,21 @@ def test_wrong_arguments_are_refused_in_the_functions_name_U090(device: Any, nam
         with pytest.raises((TypeError, ValueError, IndexError)) as caught:
             getattr(nd, name)(*(arguments if name in MAKERS else (a, *arguments)))
         assert str(caught.value).startswith(f"{name}: ") and "\n" not in str(caught.value), arguments
+
+
+def test_nothing_is_cut_into_few_parts_only(device: Any) -> None:
+    assert [part.shape for part in nd.split(nd.zeros((0,), device=device), 3)] == [(0,)] * 3
+    with pytest.raises(ShapeError, match="split"):
+        nd.split(nd.zeros((0,), device=device), 2**62)
+
+
+def test_too_little_memory_says_how_much_was_wanted(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(size: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setitem(device._storage, "float32", full)
+    with pytest.raises(MemoryError, match="no memory for 6 elements of float32"):
+        nd.empty((2, 3), device=device)
 
 
 # ---- Python's protocols --------------------------------------------------------------------------------------------

@@ -82,6 +82,8 @@ class BackendDevice:
                 raise ArgumentError(
                     f"{self}: {size} elements of {dtype} are more than memory can be asked for"
                 ) from None
+            except MemoryError:
+                raise MemoryError(f"{self}: no memory for {size} elements of {dtype}") from None
         if self.mod is None:
             raise DeviceError(f"{self}: {self._absence}")
         raise NotImplementedError(f"{self}: no storage for {dtype} here, only for {', '.join(self._storage)}")

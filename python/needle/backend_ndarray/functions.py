@@ -551,13 +551,16 @@ def _common_dtype(arrays: Sequence[NDArray]) -> str:
     return dtype
 
 
+MOST_EMPTY_PARTS = 1 << 16  # an axis of length 0 divides by any number
+
+
 def split(a: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[NDArray]:
     """Views of the parts of an array along an axis: so many equal parts, or cut at these indices."""
     axis = indexing.as_axis(axis, a.ndim, "split")
     extent = a.shape[axis]
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
-        if count <= 0 or extent % count:
+        if count <= 0 or extent % count or (count > extent and count > MOST_EMPTY_PARTS):
             raise ShapeError(f"split: axis {axis} of shape {a.shape} does not divide into {count} equal parts")
         cuts = [extent // count * i for i in range(1, count)]
     else:
