@@ -26,8 +26,10 @@ from .errors import (
     DeviceError,
     DTypeError,
     GraphError,
+    NeedleError,
     ShapeError,
     describe,
+    in_the_name_of,
 )
 from .execution import recording
 
@@ -71,15 +73,15 @@ class Op:
             cls.name = _snake_case(cls.__name__)
 
     def __call__(self, *args: Value) -> Value:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.__call__ is not implemented")
 
     def compute(self, *args: Any) -> Any:
         """The forward pass, from raw arrays to a raw array (a tuple of them for a TensorTupleOp)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.compute is not implemented")
 
     def gradient(self, out_grad: Value, node: Value) -> Any:
         """The gradient of each input, given the gradient of the output; made of operators, so differentiable again."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.gradient is not implemented")
 
     def gradient_as_tuple(self, out_grad: Value, node: Value) -> tuple[Value, ...]:
         """What `gradient` returns, always as a tuple; a fast twin may stand in while nothing records."""
@@ -133,6 +135,8 @@ def _of_one_shape(name: str, tensors: Sequence[Any]) -> Sequence[Tensor]:
 
 def check_tensors(name: str, *args: object, kind: type | None = None) -> None:
     """ArgumentTypeError, in the name of an operator, unless all args are Tensors (or of another kind of Value)."""
+    if not args:
+        raise ArgumentTypeError(f"{name}: got nothing, wanted a Tensor")
     for arg in args:
         if not isinstance(arg, kind or Tensor):
             raise ArgumentTypeError(f"{name}: got {describe(arg)}, wanted a Tensor")
@@ -626,7 +630,10 @@ def _make_array(source: Any, device: Any, dtype: Any) -> Any:
         if array.dtype.kind not in "biuf":
             raise DTypeError(f"Tensor: {describe(source)} has dtype {array.dtype}, wanted numbers")
         return array
-    return array_api.array(source, dtype=dtype, device=None if device is None else as_device(device))
+    try:
+        return array_api.array(source, dtype=dtype, device=None if device is None else as_device(device))
+    except NeedleError as error:
+        raise in_the_name_of("Tensor", [], error) from error
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class NeedleError(Exception):
-    """Base of needle's own exceptions."""
+    """Base of needle's own exceptions.  Their messages are one line, whatever is quoted in them."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(str(message).split()))
 
 
 class ShapeError(NeedleError, ValueError, AssertionError):

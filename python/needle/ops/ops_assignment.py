@@ -9,7 +9,7 @@ import numpy as np
 from .. import write_log
 from ..autograd import Gradient, Tensor, check_tensors
 from ..backend_selection import BACKEND
-from ..errors import GraphError
+from ..errors import GraphError, named
 from ..execution import enable_grad, explained, is_recording
 from .ops_elementwise import own_copy
 from .ops_indexing import Index, SetItem, plain_index, write
@@ -18,6 +18,7 @@ from .ops_mathematic import reshape
 __all__ = ["requires_grad_", "set_item"]
 
 
+@named
 def set_item(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..autograd import Tensor, TensorOp, dtype_name
 from ..backend_selection import BACKEND, NDArray, as_device
+from ..errors import named
 
 __all__ = ["Cast", "ToDevice", "cast", "to_device"]
 
@@ -51,6 +52,7 @@ class ToDevice(TensorOp):
         return to_device(out_grad, node.inputs[0].device)
 
 
+@named
 def to_device(a: Tensor, device: Any) -> Tensor:
     """a on another device, such as ndl.cpu() or "cuda"; the gradient comes back on the old one."""
     return ToDevice(device)(a)

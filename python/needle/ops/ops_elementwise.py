@@ -10,7 +10,7 @@ import numpy as np
 
 from ..autograd import ElementwiseOp, Tensor, check_tensors
 from ..backend_selection import BACKEND, NDArray, array_api
-from ..errors import ArgumentError, ArgumentTypeError, describe
+from ..errors import ArgumentError, ArgumentTypeError, describe, named
 from ..init import zeros_like
 from .ops_mathematic import quiet
 
@@ -268,6 +268,7 @@ class FloorDivide(ElementwiseOp):
         return zeros_like(out_grad), zeros_like(out_grad)
 
 
+@named
 def floor_divide(a: Any, b: Any) -> Tensor:
     """⌊a / b⌋: rounded down, so that -7 // 2 is -4; its slope is 0.  Either may be a number."""
     return FloorDivide()(*_tensors("floor_divide", a, b))
@@ -283,6 +284,7 @@ class Remainder(ElementwiseOp):
         return out_grad, -out_grad * floor_divide(*node.inputs)
 
 
+@named
 def remainder(a: Any, b: Any) -> Tensor:
     """a - ⌊a / b⌋ b: it has the sign of b.  Either may be a number."""
     return Remainder()(*_tensors("remainder", a, b))
@@ -299,6 +301,7 @@ class Maximum(ElementwiseOp):
         return to_a, out_grad - to_a
 
 
+@named
 def maximum(a: Any, b: Any) -> Tensor:
     """The larger of a and b, entry by entry; equal entries share the gradient, half each.  Either may be a number."""
     return Maximum()(*_tensors("maximum", a, b))
@@ -315,6 +318,7 @@ class Minimum(ElementwiseOp):
         return out_grad - to_b, to_b
 
 
+@named
 def minimum(a: Any, b: Any) -> Tensor:
     """The smaller of a and b, entry by entry; equal entries share the gradient, half each.  Either may be a number."""
     return Minimum()(*_tensors("minimum", a, b))
@@ -337,6 +341,7 @@ class Where(ElementwiseOp):
         return zeros_like(condition), Where()(condition, out_grad, nothing), Where()(condition, nothing, out_grad)
 
 
+@named
 def where(condition: Any, a: Any, b: Any) -> Tensor:
     """a where condition holds, else b, entry by entry.
 
@@ -347,6 +352,7 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
     return Where()(condition.detach().astype("bool"), a, b)
 
 
+@named
 def masked_fill(a: Tensor, mask: Any, value: float) -> Tensor:
     """a with the number value where mask holds; no gradient flows there."""
     check_tensors("masked_fill", a)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..autograd import Shape, Tensor, TensorOp, check_tensors, device_of
 from ..backend_selection import BACKEND, NDArray, array_api, scatter_add
-from ..errors import ArgumentTypeError, DTypeError, describe
+from ..errors import ArgumentTypeError, DTypeError, describe, named
 from .ops_elementwise import own_copy
 from .ops_mathematic import sum_to_shape
 
@@ -121,6 +121,7 @@ def gather(a: Tensor, ids: Any, axis: int = 0) -> Tensor:
     return Gather(ids, axis)(a)
 
 
+@named
 def take(a: Tensor, ids: Any, axis: int = 0) -> Tensor:
     """gather by NumPy's name."""
     check_tensors("take", a)

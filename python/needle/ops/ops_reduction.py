@@ -10,6 +10,7 @@ from typing import Any
 
 from ..autograd import Shape, Tensor, TensorOp, check_tensors
 from ..backend_selection import NDArray, array_api
+from ..errors import named
 from ..execution import explained
 from .ops_elementwise import sqrt
 from .ops_mathematic import broadcast_to, reshape, shape_with_ones
@@ -112,6 +113,7 @@ def var(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 
     return Var(axes, keepdims, correction)(a)
 
 
+@named
 def std(a: Tensor, axes: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """The standard deviation over axes, the root of var."""
     check_tensors("std", a)
@@ -136,5 +138,5 @@ def _place(name: str, find: Any, a: Any, axis: int | None, keepdims: bool) -> Te
     array = a.realize_cached_data()
     try:
         return Tensor.make_const(find(array, axis=axis, keepdims=keepdims))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise explained(name, [array], error) from error
