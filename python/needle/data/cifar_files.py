@@ -11,13 +11,13 @@ from .errors import DataFileError
 from .safe_pickle import load_arrays
 
 
-def read_batches(paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
+def read_cifar_batches(paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
     """Read batch files and put them behind one another.  Returns uint8 (n, 3072) pixels and uint8 (n,) labels."""
-    batches = [read_batch(path) for path in paths]
+    batches = [read_cifar_batch(path) for path in paths]
     return np.concatenate([data for data, _ in batches]), np.concatenate([labels for _, labels in batches])
 
 
-def read_batch(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def read_cifar_batch(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Read one batch file; what is not a batch raises a DataFileError."""
     content = load_arrays(path, "cifar10")
     data, labels = content.get(b"data"), np.asarray(content.get(b"labels"))

