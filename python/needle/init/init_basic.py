@@ -33,7 +33,7 @@ def rand(
     dtype: str = "float32",
     requires_grad: bool = False,
 ) -> Tensor:
-    """Uniform numbers between low and high."""
+    """Uniform numbers from [low, high).  Shape: extents one by one, or as one tuple."""
     device = as_device(device)
     array = _draw(device.rand, shape, dtype) * (high - low) + low
     return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
@@ -48,7 +48,7 @@ def randn(
     dtype: str = "float32",
     requires_grad: bool = False,
 ) -> Tensor:
-    """Normal numbers with the given mean and standard deviation."""
+    """Normal numbers with the given mean and standard deviation.  Shape: extents one by one, or as one tuple."""
     device = as_device(device)
     array = _draw(device.randn, shape, dtype) * std + mean
     return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
@@ -58,33 +58,36 @@ def randn(
 def constant(
     *shape: int, c: float = 1.0, device: Any = None, dtype: str = "float32", requires_grad: bool = False
 ) -> Tensor:
-    """The number c everywhere."""
+    """The number c everywhere.  Shape: extents one by one, or as one tuple."""
     device = as_device(device)
     return Tensor.make_const(device.full(as_shape(shape), c, dtype=dtype), requires_grad=requires_grad)
 
 
 @named
 def ones(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
-    """Ones."""
+    """Ones.  Shape: extents one by one, or as one tuple."""
     return constant(*shape, c=1.0, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
 @named
 def zeros(*shape: int, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
-    """Zeros."""
+    """Zeros.  Shape: extents one by one, or as one tuple."""
     return constant(*shape, c=0.0, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
 @named
 def randb(*shape: int, p: float = 0.5, device: Any = None, dtype: str = "bool", requires_grad: bool = False) -> Tensor:
-    """True with probability p: where a uniform number is at most p."""
+    """True with probability p: where a uniform number is at most p.  Shape: extents one by one, or as one tuple."""
     device = as_device(device)
     return Tensor(_draw(device.rand, shape, dtype) <= p, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
 @named
 def one_hot(n: int, i: Tensor, device: Any = None, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
-    """A row of n numbers for every index: 1 at the index, else 0.  (B,) → (B, n)."""
+    """A row of n numbers for every index: 1 at the index, else 0.  (B,) → (B, n).
+
+    i holds whole numbers of any dtype.  ArgumentError for one outside 0 … n - 1.
+    """
     device = i.device if device is None and isinstance(i, Tensor) else as_device(device)
     indices = (i.numpy() if isinstance(i, Tensor) else i).astype("int64")
     if indices.size and not (indices.min() >= 0 and indices.max() < n):
