@@ -33,7 +33,7 @@ def rand(
     dtype: str = "float32",
     requires_grad: bool = False,
 ) -> Tensor:
-    """Uniform numbers from [low, high).  Shape: extents one by one, or as one tuple."""
+    """Uniform numbers between low and high.  Shape: extents one by one, or as one tuple."""
     device = as_device(device)
     array = _draw(device.rand, shape, dtype) * (high - low) + low
     return Tensor(array, device=device, dtype=dtype, requires_grad=requires_grad)
