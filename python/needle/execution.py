@@ -15,7 +15,11 @@ from .errors import ArgumentError, ArgumentTypeError, DTypeError, NeedleError, S
 
 
 class _State(threading.local):
-    recording = True
+    """What each thread has for itself."""
+
+    def __init__(self) -> None:
+        self.recording = True
+        self.outer: list[bool] = []  # what to go back to, the innermost block last
 
 
 state = _State()
@@ -31,15 +35,14 @@ class recording(contextlib.ContextDecorator):
 
     def __init__(self, on: bool) -> None:
         self.on = on
-        self.before: list[bool] = []
 
     def __enter__(self) -> recording:
-        self.before.append(state.recording)
+        state.outer.append(state.recording)  # not in self: a decorator is one object for all threads
         state.recording = self.on
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        state.recording = self.before.pop()
+        state.recording = state.outer.pop()
 
 
 def no_grad() -> recording:

@@ -191,6 +191,35 @@ def test_no_grad_holds_in_its_own_thread_only() -> None:
     assert seen == [True]
 
 
+def test_no_grad_decorates_a_function_that_two_threads_run_at_once() -> None:
+    first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
+
+    @ndl.no_grad()
+    def meet(mine: threading.Event, awaited: threading.Event) -> None:
+        mine.set()
+        assert awaited.wait(10)
+
+    after: dict[str, bool] = {}
+
+    def first() -> None:
+        with ndl.no_grad():
+            meet(first_is_in, second_is_in)
+            after["first"] = ndl.is_recording()
+        first_is_out.set()
+
+    def second() -> None:
+        assert first_is_in.wait(10)
+        meet(second_is_in, first_is_out)
+        after["second"] = ndl.is_recording()
+
+    threads = [threading.Thread(target=run) for run in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert after == {"first": False, "second": True}
+
+
 # ---- tensors ---------------------------------------------------------------------------------------------------------
 
 
