@@ -67,18 +67,26 @@ def prepare(path: str, python: Path, numpy: str) -> None:
 def try_numpy(version: tuple[int, int], python: Path, numpy: str) -> tuple[str, str, str]:
     start = time.monotonic()
     pip(python, "--upgrade", numpy)
-    tests = subprocess.run([python, "tools/run_tests.py"], cwd=ROOT, env=clean(), stdout=subprocess.PIPE, text=True)
-    print(tests.stdout, flush=True)
-    installed = subprocess.run(
-        [python, "-c", "import numpy; print(numpy.__version__)"], stdout=subprocess.PIPE, text=True
-    )
-    counts = re.findall(r"(\d+) (passed|failed|skipped|error)", tests.stdout)
-    total = {
-        word: sum(int(n) for n, w in counts if w.startswith(word)) for word in ("passed", "failed", "skipped", "error")
-    }
-    verdict = "passed" if tests.returncode == 0 else "FAILED"
+    installed = output([python, "-c", "import numpy; print(numpy.__version__)"])[1].strip()
+    print(f"---- Python {dotted(version)}, NumPy {installed}", flush=True)
+    status, text = output([python, "tools/run_tests.py"])
+    counts = re.findall(r"(\d+) (passed|failed|skipped|error)", text)
+    total = {word: sum(int(n) for n, w in counts if w == word) for word in ("passed", "failed", "skipped", "error")}
     numbers = ", ".join(f"{n} {word}" for word, n in total.items() if n)
-    return dotted(version), installed.stdout.strip(), f"{verdict}: {numbers}, {time.monotonic() - start:.0f} s"
+    verdict = f"{'FAILED' if status else 'passed'}: {numbers}, {time.monotonic() - start:.0f} s"
+    return dotted(version), installed, verdict
+
+
+def output(command: list[object]) -> tuple[int, str]:
+    """Run a command, show what it prints as it comes, and return (status, what it printed)."""
+    lines = []
+    process = subprocess.Popen(
+        [str(word) for word in command], cwd=ROOT, env=clean(), stdout=subprocess.PIPE, text=True
+    )
+    for line in process.stdout or []:
+        print(line, end="", flush=True)
+        lines.append(line)
+    return process.wait(), "".join(lines)
 
 
 def pip(python: Path, *words: str) -> None:
