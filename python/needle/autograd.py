@@ -791,7 +791,8 @@ class Gradient(Tensor):
         return ops.Identity()
 
     @op.setter
-    def op(self, value: Any) -> None: ...
+    def op(self, value: Any) -> None:
+        """Assigned by `_init`, and not kept: the recipe knows better.  So it is with inputs."""
 
     @property
     def inputs(self) -> Sequence[Value]:

@@ -181,7 +181,7 @@ class NDArray(NumPyNames):
         source = self.compact() if min(self._strides, default=0) < 0 else self
         return self._kernel("to_numpy")(source._handle, source._shape, source._strides, source._offset)
 
-    # ---- what kernels see ------------------------------------------------------------------------------------------
+    # ---- what kernels see, and the files beside this one that call them --------------------------------------------
 
     def _kernel(self, name: str, dtype: str | None = None) -> Callable:
         """The device's kernel of that name.  NotImplementedError if nobody provides one."""
@@ -391,10 +391,11 @@ class NDArray(NumPyNames):
 
     def maximum(self, other: Any) -> NDArray:
         """The larger of each pair of elements, or of each element and a number; nan wins."""
-        return self._wanted(self.ewise_or_scalar(other, "ewise_maximum", "scalar_maximum"), other, "maximum")
+        return self._or_complain(self.ewise_or_scalar(other, "ewise_maximum", "scalar_maximum"), other, "maximum")
 
     @staticmethod
-    def _wanted(result: Any, other: Any, op: str) -> NDArray:
+    def _or_complain(result: Any, other: Any, op: str) -> NDArray:
+        """The result of a method; a method has no other operand to ask, as an operator has."""
         if result is NotImplemented:
             raise ArgumentTypeError(f"{op}: got {describe(other)}, wanted an NDArray or a number")
         return result

@@ -76,7 +76,7 @@ class NumPyNames:
 
     def minimum(self: Any, other: Any) -> NDArray:
         """The smaller of each pair of elements, or of each element and a number; nan wins."""
-        return self._wanted(self.ewise_or_scalar(other, "ewise_minimum", "scalar_minimum"), other, "minimum")
+        return self._or_complain(self.ewise_or_scalar(other, "ewise_minimum", "scalar_minimum"), other, "minimum")
 
     def sqrt(self: Any) -> NDArray:
         """The square root of each element."""
