@@ -185,6 +185,12 @@ def test_loader_refuses_senseless_sizes(arguments: dict) -> None:
         DataLoader(NDArrayDataset(LABELS), **arguments)
 
 
+@pytest.mark.parametrize("dataset", [3, None, iter([1])])
+def test_loader_refuses_what_is_no_data_set(dataset: object) -> None:
+    with pytest.raises(TypeError, match="DataLoader: got"):
+        DataLoader(dataset)
+
+
 # ---- workers
 
 

@@ -51,6 +51,13 @@ def test_load_arrays_reads_every_protocol(protocol: int, tmp_path: Path) -> None
     assert content[b"filenames"] == batch()[b"filenames"]
 
 
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_load_arrays_reads_numbers_of_numpy(protocol: int, tmp_path: Path) -> None:
+    labels = [np.int64(9), np.uint8(3), np.float32(0.5)]
+    (tmp_path / "batch").write_bytes(pickle.dumps({b"labels": labels}, protocol))
+    assert load_arrays(tmp_path / "batch", "cifar10")[b"labels"] == labels
+
+
 @pytest.mark.parametrize(("old", "new"), [(b"numpy._core", b"numpy.core"), (b"numpy.core", b"numpy._core")])
 def test_load_arrays_reads_what_either_numpy_wrote(old: bytes, new: bytes, tmp_path: Path) -> None:
     written = pickle.dumps({b"data": DATA}, 2)

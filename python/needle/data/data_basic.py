@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Tensor
-from ..errors import ArgumentError, NamesItself, describe
+from ..errors import ArgumentError, ArgumentTypeError, NamesItself, describe
 from .loader_workers import read_batches
 
 ImageFunction = Callable[[np.ndarray], np.ndarray]
@@ -74,6 +74,8 @@ class DataLoader(NamesItself):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+            raise ArgumentTypeError(f"DataLoader: got {describe(dataset)}, wanted a data set: with len and dataset[i]")
         require_count("batch_size", batch_size, 1)
         require_count("num_workers", num_workers, 0)
         require_count("prefetch", prefetch, 1)

@@ -1,7 +1,7 @@
 """Read arrays out of a pickle without running what the pickle says.
 
 CIFAR's official files are pickles, and a pickle is a program: `pickle.load` calls whatever function it names.  Here a
-pickle may name four things only (below), and even these are stand-ins of our own that check what they are given:
+pickle may name five things only (below), and even these are stand-ins of our own that check what they are given:
 NumPy's own `dtype` and `ndarray` trust the state that a pickle hands them, down to pointers of Python objects.
 """
 
@@ -139,6 +139,11 @@ def make_from_buffer(
     return made
 
 
+def make_scalar(kind: PickledDType, raw: bytes) -> Any:
+    """numpy.core.multiarray.scalar: one number of NumPy's, such as a label out of an array of labels."""
+    return make_array(raw, kind, (), "C")[()]
+
+
 def encode(text: str, encoding: bytes | str) -> bytes:
     """_codecs.encode(text, "latin1"): how Python 3 writes bytes for protocols that have none."""
     if as_text(encoding) not in ("latin1", "latin-1"):
@@ -157,6 +162,7 @@ ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy", "dtype"): Callee(make_dtype),
     ("_codecs", "encode"): Callee(encode),
     **{(core + ".multiarray", "_reconstruct"): Callee(make_empty) for core in ("numpy.core", "numpy._core")},
+    **{(core + ".multiarray", "scalar"): Callee(make_scalar) for core in ("numpy.core", "numpy._core")},
     **{(core + ".numeric", "_frombuffer"): Callee(make_from_buffer) for core in ("numpy.core", "numpy._core")},
     **{(module, "bytes"): Callee(empty_bytes) for module in ("builtins", "__builtin__")},
 }
