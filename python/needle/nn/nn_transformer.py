@@ -21,7 +21,8 @@ class MultiHeadAttention(Module):
     """Each query takes the mean of the values, weighted by how well it fits their keys.  It has no parameters.
 
     probs = dropout(softmax(q kᵀ / √D + mask)), result = probs v.  The mask is a huge negative number, never -∞, where
-    a query must not look: at later keys (if causal), and at padding.
+    a query must not look: at later keys (if causal), and at padding.  device and dtype are accepted, as by all layers,
+    and not needed.
     """
 
     def __init__(
