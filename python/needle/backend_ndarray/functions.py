@@ -406,7 +406,7 @@ def clip(a: NDArray, a_min: Any = None, a_max: Any = None) -> NDArray:
 def where(condition: Any, x: Any, y: Any) -> NDArray:
     """x where the condition is not zero, else y.  Arrays of one shape, or numbers for x and y."""
     given = [operand for operand in (condition, x, y) if isinstance(operand, NDArray)]
-    if not given or (dtypes.is_scalar(condition)):
+    if not given or dtypes.is_scalar(condition):
         raise ArgumentTypeError(f"where: got {describe(condition)} as a condition, wanted an NDArray")
     mask = condition if isinstance(condition, NDArray) else interop.like(np.asarray(condition), given[0])
     x, y = _choices(mask, x, y)
