@@ -1,7 +1,7 @@
 """Read arrays out of a pickle without running what the pickle says.
 
 CIFAR's official files are pickles, and a pickle is a program: `pickle.load` calls whatever function it names.  Here a
-pickle may name five things only (below), and even these are stand-ins of our own that check what they are given:
+pickle may name only what ADMITTED lists, and even these are stand-ins of our own that check what they are given:
 NumPy's own `dtype` and `ndarray` trust the state that a pickle hands them, down to pointers of Python objects.
 """
 
