@@ -73,12 +73,17 @@ def variables(group: Group) -> dict[str, str]:
     return {**dict.fromkeys(threads, "1"), **backend}
 
 
+def outside() -> dict[str, str]:
+    """The environment without what chooses a backend, and without what `make` tells a make that it starts."""
+    ours = ("NEEDLE_BACKEND", "NEEDLE_KERNELS", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    return {key: value for key, value in os.environ.items() if key not in ours}
+
+
 def run(name: str, command: list[str], chosen: dict[str, str]) -> tuple[str, str]:
     """Run one group; returns its name and "passed in 12 s" or what went wrong."""
     print(f"\n==== {name}", flush=True)
     start = time.monotonic()
-    outside = {key: value for key, value in os.environ.items() if key not in ("NEEDLE_BACKEND", "NEEDLE_KERNELS")}
-    status = subprocess.run(command, cwd=ROOT, env={**outside, **chosen}, stdin=subprocess.DEVNULL).returncode
+    status = subprocess.run(command, cwd=ROOT, env={**outside(), **chosen}, stdin=subprocess.DEVNULL).returncode
     verdict = "passed" if status == 0 else f"FAILED ({status})"
     return name, f"{verdict} in {time.monotonic() - start:.0f} s"
 
