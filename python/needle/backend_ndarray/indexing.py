@@ -23,14 +23,15 @@ class ShapeIndexError(ShapeError, IndexError):
 def as_sizes(shape: int | Sequence[int], op: str) -> Shape:
     """A shape, or a single size, as a tuple of integers; -1 may be among them."""
     try:
-        return tuple(map(as_int, shape)) if _is_list(shape) else (as_int(shape),)
+        return tuple(map(as_int, _several(shape)))
     except TypeError:
         raise ArgumentTypeError(f"{op}: got {describe(shape)} as a shape, wanted integers") from None
 
 
-def _is_list(value: Any) -> bool:
-    """Whether these are several integers in an order; bytes, which Python takes for integers, are a mistake."""
-    return hasattr(value, "__iter__") and not isinstance(value, (bytes, bytearray, memoryview, Set, Mapping))
+def _several(value: Any) -> Any:
+    """Integers in an order as they are, one alone as a tuple; bytes and sets, which hold integers too, are a mistake."""
+    in_order = hasattr(value, "__iter__") and not isinstance(value, (bytes, bytearray, memoryview, Set, Mapping))
+    return value if in_order else (value,)
 
 
 def as_number(value: Any, op: str) -> int:
@@ -108,7 +109,7 @@ def as_axes(axes: int | Sequence[int] | None, ndim: int, op: str) -> Shape:
     """Axes counted from the front, in the given order; None is all of them.  ShapeError if one comes twice."""
     if axes is None:
         return tuple(range(ndim))
-    chosen = tuple(as_axis(axis, ndim, op) for axis in (axes if _is_list(axes) else (axes,)))
+    chosen = tuple(as_axis(axis, ndim, op) for axis in _several(axes))
     if len(set(chosen)) != len(chosen):
         raise ShapeError(f"{op}: axes {axes} name an axis twice")
     return chosen

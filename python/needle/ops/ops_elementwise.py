@@ -253,7 +253,7 @@ def clone(a: Tensor) -> Tensor:
     return Clone()(a)
 
 
-def own_copy(a: NDArray) -> NDArray:
+def own_copy(a: Any) -> Any:
     """An array's copy with storage of its own, which may be written."""
     return np.array(a) if BACKEND == "np" else a.copy()  # in np mode a may be a scalar of NumPy's: make it an array
 

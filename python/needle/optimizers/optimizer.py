@@ -92,7 +92,7 @@ def _checked(init: Callable[..., None]) -> Callable[..., None]:
     def wrapped(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
         init(optimizer, *args, **kwargs)
         for name, bound in BOUNDS.items():
-            value = getattr(optimizer, name, 0)
+            value: Any = getattr(optimizer, name, 0)
             message = f"{type(optimizer).__name__}: {name} = {value!r}, wanted 0 ≤ {name} < {bound}"
             if not isinstance(value, Real):
                 raise ArgumentTypeError(message)
