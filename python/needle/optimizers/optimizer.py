@@ -92,11 +92,11 @@ def _checked(init: Callable[..., None]) -> Callable[..., None]:
     def wrapped(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
         init(optimizer, *args, **kwargs)
         for name, bound in BOUNDS.items():
-            value: Any = getattr(optimizer, name, 0)
+            value = getattr(optimizer, name, 0)
             message = f"{type(optimizer).__name__}: {name} = {value!r}, wanted 0 ≤ {name} < {bound}"
             if not isinstance(value, Real):
                 raise ArgumentTypeError(message)
-            if not 0 <= value < bound:
+            if not 0 <= float(value) < bound:
                 raise ArgumentError(message)
 
     return wrapped
