@@ -29,7 +29,7 @@ def as_sizes(shape: int | Sequence[int], op: str) -> Shape:
 
 
 def _several(value: Any) -> Any:
-    """Integers in an order as they are, one alone as a tuple; bytes and sets, which hold integers too, are a mistake."""
+    """Integers in an order as they are, one alone as a tuple; bytes and sets hold integers, too, but are a mistake."""
     in_order = hasattr(value, "__iter__") and not isinstance(value, (bytes, bytearray, memoryview, Set, Mapping))
     return value if in_order else (value,)
 
