@@ -204,6 +204,22 @@ def find(report: visualize.LiveReport, shape: tuple[int, ...]) -> list[visualize
     return [tensor for tensor in report.tensors if tensor.shape == shape]
 
 
+class MakesUpAttributes:
+    """An object of slots that claims to have any attribute, `__dict__` too."""
+
+    __slots__ = ("held",)
+
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+def test_live_tensors_pass_over_objects_that_make_up_attributes() -> None:
+    holder = MakesUpAttributes()
+    holder.held = [tensor(41, 3), holder]  # seen by two steps: the list, then the object
+    assert find(visualize.live_tensors(), (41, 3))
+    holder.held = None
+
+
 def test_live_tensors_are_seen_until_the_last_reference_goes() -> None:
     x = tensor(17, 3)
     assert len(find(visualize.live_tensors(), (17, 3))) == 1

@@ -139,7 +139,9 @@ class _Holders:
         self.skipped = {id(part) for v in values for part in (v, v.__dict__, v.__dict__.get("inputs"))}
         self.links: dict[int, list[tuple[Any, str]]] = {}  # id of an object → (holder, how it reaches the object)
         self.named: dict[int, list[str]] = {}  # id of an object → the variables that are it
-        self.opened: dict[int, Any] = {}  # objects whose attributes were looked at, which moves them into a dict
+        self.opened: dict[
+            int, dict
+        ] = {}  # id → attributes of objects that were looked at, which moves them into a dict
 
     def describe(self) -> dict[int, list[str]]:
         """{id of a tensor: what refers to it}."""
@@ -192,7 +194,7 @@ class _Holders:
                 continue
             referents = gc.get_referents(holder)
             if id(holder) in self.opened:
-                referents += list(vars(holder).values())
+                referents += list(self.opened[id(holder)].values())
             for x in referents:
                 if id(x) in objects:
                     self.links.setdefault(id(x), []).append((holder, self._step(holder, x)))
@@ -212,9 +214,9 @@ class _Holders:
         if isinstance(holder, types.GeneratorType):
             return f" {holder.__qualname__}, which waits"
         names = getattr(holder, "__dict__", None)
-        if names is None:  # a set, a queue, an object of slots
+        if not isinstance(names, dict):  # a set, a queue, an object of slots, or one that makes up attributes
             return " …"
-        self.opened[id(holder)] = holder
+        self.opened[id(holder)] = names
         if x is names:
             return ATTRIBUTES
         return next((f".{name}" for name, value in list(names.items()) if value is x), " …")
