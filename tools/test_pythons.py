@@ -1,9 +1,10 @@
 """Build and test with every Python found here, each on the oldest and the newest NumPy that it has wheels for.
 
-    python tools/test_pythons.py [3.10 3.12 ...]
+    python tools/test_pythons.py [--if-found] [3.10 3.12 ...]
 
 Interpreters are looked for on PATH and among pyenv's. Each gets an environment under build/venvs; the modules of
-different Pythons have different names and stand side by side. Ends with a table of what was really run.
+different Pythons have different names and stand side by side. Ends with a table of what was really run. A Python that is
+not here is a failure if it was asked for, unless with --if-found.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ NO_PEERS = ("mypy", "ruff")  # for style, not for tests
 
 
 def main() -> int:
-    wanted = sys.argv[1:]
+    wanted = [word for word in sys.argv[1:] if word != "--if-found"]
     pythons = {version: path for version, path in find_pythons().items() if not wanted or dotted(version) in wanted}
     rows = [row for version, path in sorted(pythons.items()) for row in try_python(version, path)]
-    print("\n" + table(rows), flush=True)
-    return 0 if rows and all(row[2].startswith("passed") for row in rows) else 1
+    missing = [version for version in wanted if version not in map(dotted, pythons)]
+    print("\n" + table(rows + [(version, "", "not found here") for version in missing]), flush=True)
+    complete = "--if-found" in sys.argv or (rows and not missing)
+    return 0 if complete and all(row[2].startswith("passed") for row in rows) else 1
 
 
 def find_pythons() -> dict[tuple[int, int], str]:
