@@ -3,8 +3,8 @@
     python tools/test_pythons.py [--if-found] [3.10 3.12 ...]
 
 Interpreters are looked for on PATH and among pyenv's. Each gets an environment under build/venvs; the modules of
-different Pythons have different names and stand side by side. Ends with a table of what was really run. A Python that is
-not here is a failure if it was asked for, unless with --if-found.
+different Pythons have different names and stand side by side. Ends with a table of what was really run. A Python that
+was asked for and is not here is a failure, unless with --if-found.
 """
 
 from __future__ import annotations
