@@ -14,7 +14,7 @@ import numpy as np
 from needle import Tensor, kernels, ops
 from needle.ops.ops_convolution import FoldWindows, Windows
 from needle.ops.ops_indexing import PutItem, ScatterAdd, SetItem
-from needle.ops.ops_tuple import Identity
+from needle.ops.ops_tuple import AmongZeros, Identity
 
 Numbers = Callable[[np.random.RandomState], np.ndarray]
 
@@ -219,10 +219,13 @@ SHAPES = [
     OpCase("split", lambda a: ops.stack([t * (i + 1) for i, t in enumerate(ops.split(a, 1))], 0),
            lambda a: np.stack([a[:, 0], 2 * a[:, 1], 3 * a[:, 2]]), (normal(2, 3, 2),)),
     OpCase("split, one part used", lambda a: ops.split(a, -1)[1], lambda a: a[..., 1], (normal(2, 3),)),
+    OpCase("split, one part squared", lambda a: ops.split(a, 0)[-1] ** 2, lambda a: a[-1] ** 2, (normal(2, 3),)),
     OpCase("make_tuple", lambda a, b: ops.make_tuple(a, b)[0] * ops.make_tuple(a, b)[1], np.multiply,
            (normal(2, 3), normal(2, 3))),
     OpCase("tuple_get_item, not folded", lambda a, b: ops.TupleGetItem(1)(ops.make_tuple(a, b), fold_const=False) * a,
            lambda a, b: a * b, (normal(2, 3), normal(2, 3))),
+    OpCase("among_zeros", lambda a: sum(AmongZeros(1, (a.cached_data,) * 3)(a)), lambda a: a,
+           (normal(2, 3),)),
     OpCase("tuples added", lambda a, b: (ops.make_tuple(a, b) + ops.make_tuple(b, b))[0], np.add,
            (normal(2, 3), normal(2, 3))),
     OpCase("fused_add_scalars", lambda a: ops.fused_add_scalars(a, 1, 2)[0] * ops.fused_add_scalars(a, 1, 2)[1],

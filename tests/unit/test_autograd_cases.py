@@ -147,6 +147,19 @@ def test_gradients_of_differences_of_two_types() -> None:
 # ---- reductions, indexing, products ----------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings(
+    "ignore:invalid value", "ignore:divide by zero", "ignore:Mean of empty", "ignore:Degrees of"
+)
+def test_variance_of_nothing_is_no_number_and_no_crash() -> None:
+    single = Tensor(np.ones((2, 1)), dtype="float64")
+    spread = ops.var(single, 1, correction=1)
+    spread.sum().backward()
+    assert np.isnan(spread.numpy()).all() and single.grad.shape == (2, 1)
+    empty = Tensor(np.ones((0, 3)), dtype="float64")
+    ops.var(empty, 0).sum().backward()
+    assert empty.grad.shape == (0, 3)
+
+
 def test_sum_over_no_axes_is_the_tensor_itself_U046() -> None:
     x = Tensor(np.arange(6.0).reshape(2, 3), dtype="float64")
     np.testing.assert_array_equal(ops.summation(x, axes=()).numpy(), x.numpy())
