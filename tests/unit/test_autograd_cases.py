@@ -293,6 +293,12 @@ def test_margin_of_max_pool_never_wins_U076(dtype: str) -> None:
     assert str(pooled.dtype) == dtype
 
 
+@pytest.mark.filterwarnings("error")
+def test_logsumexp_of_nothing_but_minus_infinity_is_silent() -> None:
+    x = Tensor([[-math.inf, -math.inf], [-math.inf, 1]], dtype="float64", requires_grad=False)
+    np.testing.assert_array_equal(ops.logsumexp(x, 1).numpy(), [-math.inf, 1])
+
+
 def test_infinity_that_is_not_chosen_gets_no_gradient() -> None:
     x, infinite = tensor(0, 4), tensor(np.inf, np.nan)
     ops.where(np.array([True, True]), x, infinite).sum().backward()

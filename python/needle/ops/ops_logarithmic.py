@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..autograd import Tensor, TensorOp
 from ..backend_selection import NDArray, array_api
 from ..errors import ShapeError
-from .ops_mathematic import broadcast_to, exp, reshape, shape_with_ones, summation
+from .ops_mathematic import broadcast_to, exp, quiet, reshape, shape_with_ones, summation
 
 __all__ = [
     "LogSoftmax",
@@ -43,6 +43,7 @@ class LogSumExp(TensorOp):
     def __init__(self, axes: int | tuple[int, ...] | None = None) -> None:
         self.axes = axes
 
+    @quiet  # nothing but -inf adds up to 0, whose logarithm is -inf
     def compute(self, Z: NDArray) -> NDArray:
         axes = tuple(self.axes) if isinstance(self.axes, list) else self.axes
         largest = finite_or_zero(array_api.max(Z, axis=axes, keepdims=True))
