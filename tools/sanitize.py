@@ -25,7 +25,12 @@ ARRAY_TESTS = ("ndarray", "native")  # in the names of test files
 def main() -> int:
     copy_sources()
     cmake = str(find_cmake(sysconfig.get_paths()["scripts"]))
-    options = ["-DNEEDLE_SANITIZE=ON", "-DNEEDLE_TESTS=ON", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]
+    options = [
+        "-DNEEDLE_SANITIZE=ON",
+        "-DNEEDLE_TESTS=ON",
+        "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+        "-DCMAKE_RULE_MESSAGES=OFF",
+    ]
     run([cmake, "--log-level=WARNING", "-S", COPY, "-B", BUILD, *this_python(), *options])
     run([cmake, "--build", BUILD, "--parallel", str(jobs()), "--", "--quiet"])
     run([Path(cmake).with_name("ctest"), "--test-dir", BUILD, "--output-on-failure"])
@@ -68,7 +73,7 @@ def library_of(compiler: list[str], name: str) -> str:
 
 def run(command: list[object], variables: dict[str, str] | None = None) -> None:
     words = [str(word) for word in command]
-    print("sanitizers:", Path(words[0]).name, *words[1:3], flush=True)
+    print("sanitizers:", Path(words[0]).name, flush=True)
     status = subprocess.run(
         words, cwd=COPY, env={**os.environ, **(variables or {})}, stdin=subprocess.DEVNULL
     ).returncode
