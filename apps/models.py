@@ -62,6 +62,7 @@ class LanguageModel(nn.Module):
     num_layers      layers of the sequence model
     seq_model       "rnn", "lstm" or "transformer"
     seq_len         the longest text that a transformer takes
+    dropout         share of the numbers between the parts that training sets to zero
     """
 
     def __init__(
@@ -74,6 +75,8 @@ class LanguageModel(nn.Module):
         seq_len: int = 40,
         device: Any = None,
         dtype: str = "float32",
+        *,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         like = {"device": device, "dtype": dtype}
@@ -84,11 +87,14 @@ class LanguageModel(nn.Module):
         elif seq_model == "lstm":
             self.sequence_model = nn.LSTM(embedding_size, hidden_size, num_layers, **like)
         elif seq_model == "transformer":
-            self.sequence_model = nn.Transformer(embedding_size, hidden_size, num_layers, sequence_len=seq_len, **like)
+            self.sequence_model = nn.Transformer(
+                embedding_size, hidden_size, num_layers, dropout=dropout, sequence_len=seq_len, **like
+            )
             hidden_size = embedding_size  # a transformer's output is as wide as its input
         else:
             raise ValueError(f"LanguageModel: seq_model is {seq_model!r}, wanted 'rnn', 'lstm' or 'transformer'")
         self.linear = nn.Linear(hidden_size, output_size, **like)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, x: ndl.Tensor, h: Any = None) -> tuple[ndl.Tensor, Any]:
         """Score the next word at every place.
@@ -98,6 +104,6 @@ class LanguageModel(nn.Module):
 
         Returns logits (T * B, output_size), rows by time and then by text, and the new state.
         """
-        states, h = self.sequence_model(self.embedding(x), h)
+        states, h = self.sequence_model(self.dropout(self.embedding(x)), h)
         time, batch, width = states.shape
-        return self.linear(states.reshape((time * batch, width))), h
+        return self.linear(self.dropout(states).reshape((time * batch, width))), h

@@ -24,15 +24,16 @@ from training import Log, folder_of, progress, script
 @script(
     __doc__,
     model=("lstm", "transformer", "rnn"),
-    data=("shakespeare", "ptb"),
+    data=("ptb", "shakespeare"),
     epochs=4,
     batch_size=32,
     lr=0.003,
     weight_decay=0.0,
-    seq_len=32,
+    seq_len=16,
     embedding_size=256,
     hidden_size=256,
     num_layers=1,
+    dropout=0.4,
     clip=1.0,
     words=120,
     temperature=0.8,
@@ -43,6 +44,7 @@ from training import Log, folder_of, progress, script
         "embedding_size": "numbers that stand for a word",
         "hidden_size": "units of a layer",
         "num_layers": "layers of the sequence model",
+        "dropout": "share of the numbers between the layers that training sets to zero",
         "clip": "bound on the norm of the gradient",
         "words": "how many to write in the end",
         "temperature": "below 1 the likeliest words are preferred",
@@ -56,7 +58,7 @@ def main(chosen: argparse.Namespace) -> None:
     print(f"{len(corpus.train):,} words to learn from, {len(corpus.test):,} to be tested on, {vocabulary:,} different")
 
     sizes = (chosen.embedding_size, vocabulary, chosen.hidden_size, chosen.num_layers)
-    model = LanguageModel(*sizes, seq_model=chosen.model, seq_len=chosen.seq_len)
+    model = LanguageModel(*sizes, seq_model=chosen.model, seq_len=chosen.seq_len, dropout=chosen.dropout)
     optimizer = ndl.optim.Adam(model.parameters(), lr=chosen.lr, weight_decay=chosen.weight_decay)
     steps = chosen.epochs * len(range(0, len(train) - 1, chosen.seq_len))
     schedule = ndl.optim.CosineAnnealingLR(optimizer, steps)

@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "python"))  # this tree's needle, whatever else is
 import needle as ndl
 import numpy as np
 from needle import nn, visualize
+from needle.data.download import SOURCES
 from needle.errors import ArgumentError, DeviceError
 
 SCRIPT = Path(sys.argv[0]).stem
@@ -97,10 +98,11 @@ def folder_of(name: str, folder: str, probe: str, download: bool) -> Path:
     path = ndl.data.data_dir() / folder
     if (path / probe).is_file():
         return path
-    if download:
+    if download and name in SOURCES:
         return ndl.data.fetch(name)
+    step = "add --download" if name in SOURCES else "put its files there"
     raise ndl.data.DataMissingError(
-        f"no {probe} in {path}; add --download, set NEEDLE_DATA_DIR to the folder that holds {folder}, or try --smoke"
+        f"no {probe} in {path}; {step}, set NEEDLE_DATA_DIR to the folder that holds {folder}, or try --smoke"
     )
 
 
