@@ -42,6 +42,13 @@ def main():
     except Problem as problem:
         print(f"setup: {problem}", file=sys.stderr)
         return 1
+    except OSError as error:  # a disk that is full, an environment that belongs to somebody else
+        what = f"cannot write {error.filename}: {error.strerror}"
+        print(f"setup: {what}; use an environment of your own", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("setup: stopped; the next make goes on", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -89,7 +96,8 @@ def own_python():
 def was_made_elsewhere(home):
     """Scripts in a .venv hold its path: after a move of the checkout they start nothing."""
     stamp = home / "needle-setup.stamp"
-    return stamp.is_file() and json.loads(stamp.read_text(encoding="utf-8"))["tree"] != str(ROOT)
+    made_in = json.loads(stamp.read_text(encoding="utf-8")).get("environment") if stamp.is_file() else None
+    return made_in not in (None, os.path.realpath(str(home)))
 
 
 def base_python():
@@ -131,8 +139,8 @@ def facts_of(python):
 def key_of(facts):
     """What the environment was made from; it is filled again when any of this changes."""
     program = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    made_from = {"tree": str(ROOT), "python": facts["version"], "course": has_course(), "program": program}
-    return json.dumps(dict(made_from, wanted=wanted()))
+    places = {"tree": str(ROOT), "environment": os.path.realpath(facts["prefix"])}
+    return json.dumps(dict(places, python=facts["version"], wanted=wanted(), course=has_course(), program=program))
 
 
 # ---- what must be there before anything is downloaded ---------------------------------------------------------------
@@ -141,8 +149,8 @@ def key_of(facts):
 def refuse_what_cannot_work(facts):
     if tuple(facts["version"]) < OLDEST:
         raise Problem(
-            f"the active environment {facts['prefix']} has Python {dotted(facts['version'])}, needle needs "
-            f"{dotted(OLDEST)} or newer; leave it (deactivate) and run make again"
+            f"the environment {facts['prefix']} has Python {dotted(facts['version'])}, needle needs {dotted(OLDEST)} "
+            "or newer; leave it (deactivate), or remove it if it is .venv here, and run make again"
         )
     if facts["machine"] == "x86_64" and runs_translated():
         raise Problem("this Python is built for Intel but the machine is Apple silicon; install an arm64 Python")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -112,15 +113,25 @@ def test_colab_is_an_active_environment(tree: Path, environment: Path, path: Pat
 
 
 def test_without_an_active_environment_one_is_made_in_the_tree(tree: Path, path: Path) -> None:
-    script = (
-        'mkdir -p "$4/bin"; echo "made $*" >&2; exit 1'  # stops there: making one takes seconds and needs a network
-    )
-    answers = f'case "$1" in -m) {script};; esac\n'
-    python = pretend_python(path, headers=str(headers(path)))
-    python.write_text(
-        python.read_text(encoding="utf-8").replace("#!/bin/sh\n", f"#!/bin/sh\n{answers}"), encoding="utf-8"
-    )
+    python = pretend_python_without_venvs(path)
     assert f"made -m venv --clear {tree / '.venv'}" in complaint(set_up(tree, path, interpreter=python))
+
+
+def test_the_trees_own_environment_is_used_again_unless_it_moved(tree: Path, environment: Path, path: Path) -> None:
+    own = environment.rename(tree / ".venv")
+    assert set_up(tree, path, VIRTUAL_ENV=str(own)).returncode == 0
+    again = set_up(tree, path)
+    assert (again.stdout, again.stderr) == (f"{own / 'bin' / 'python'}\n", "")
+
+    moved = tree.rename(tree.with_name("moved"))
+    python = pretend_python_without_venvs(path)
+    assert f"made -m venv --clear {moved / '.venv'}" in complaint(set_up(moved, path, interpreter=python))
+
+
+def pretend_python_without_venvs(path: Path) -> Path:
+    """One that fails to make an environment, saying how it was asked: to make a real one takes seconds."""
+    answers = pretend_python(path, headers=str(headers(path))).read_text(encoding="utf-8").removeprefix("#!/bin/sh\n")
+    return pretend(path, "python3", f'[ "$1" = -m ] && echo "made $*" && exit 1\n{answers}')
 
 
 def headers(folder: Path) -> Path:
@@ -262,6 +273,13 @@ def test_an_intel_python_on_apple_silicon_is_told_so_U015(tree: Path, environmen
     python.unlink()
     pretend_python(python.parent, "python", prefix=str(environment))
     assert "install an arm64 Python" in complaint(set_up(tree, path, VIRTUAL_ENV=str(environment)))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_environment_of_somebody_else_is_one_line(tree: Path, environment: Path, path: Path) -> None:
+    environment.chmod(0o555)
+    assert "cannot write" in complaint(set_up(tree, path, VIRTUAL_ENV=str(environment)))
+    environment.chmod(0o755)
 
 
 def test_no_network_is_one_line_and_leaves_no_stamp(tree: Path, environment: Path, path: Path) -> None:
