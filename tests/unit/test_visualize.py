@@ -204,6 +204,12 @@ def find(report: visualize.LiveReport, shape: tuple[int, ...]) -> list[visualize
     return [tensor for tensor in report.tensors if tensor.shape == shape]
 
 
+def test_live_tensors_pass_over_a_tensor_whose_making_failed() -> None:
+    unmade = ndl.Tensor.__new__(ndl.Tensor)
+    assert isinstance(str(visualize.live_tensors()), str)  # it says what it knows and does not stop
+    del unmade
+
+
 class MakesUpAttributes:
     """An object of slots that claims to have any attribute, `__dict__` too."""
 

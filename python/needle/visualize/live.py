@@ -88,6 +88,7 @@ def live_tensors(*, holders: bool = True) -> LiveReport:
     """
     everything = gc.get_objects()
     values = [v for v in everything if issubclass(type(v), Value)]  # isinstance would wake proxies of dead objects
+    values = [v for v in values if "cached_data" in v.__dict__]  # an error may keep one whose making failed
     held = _Holders(values, everything).describe() if holders else {}
     numbers: dict[int, int] = {}  # id of a storage → its number
     storages: dict[int, int] = {}
