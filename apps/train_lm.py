@@ -34,7 +34,6 @@ from training import Log, folder_of, progress, script
     hidden_size=256,
     num_layers=1,
     dropout=0.4,
-    smoothing=0.02,
     clip=1.0,
     words=120,
     temperature=0.8,
@@ -46,7 +45,6 @@ from training import Log, folder_of, progress, script
         "hidden_size": "units of a layer",
         "num_layers": "layers of the sequence model",
         "dropout": "share of the numbers between the layers that training sets to zero",
-        "smoothing": "share of the target given to all words alike, those never seen in training too",
         "clip": "bound on the norm of the gradient",
         "words": "how many to write in the end",
         "temperature": "below 1 the likeliest words are preferred",
@@ -98,8 +96,7 @@ def read(
         words, following = ndl.data.get_batch(text, start, chosen.seq_len)
         logits, state = model(words, state)
         state = detached(state)
-        # without smoothing, words that only the test text has become less likely with every step
-        loss = (nn.CrossEntropyLoss(chosen.smoothing) if optimizer else nn.SoftmaxLoss())(logits, following)
+        loss = nn.SoftmaxLoss()(logits, following)
         if optimizer:
             optimizer.reset_grad()
             loss.backward()
