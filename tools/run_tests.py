@@ -63,6 +63,7 @@ def pytest(group: Group, everything: bool) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-q"]
     command += ["-n", str(WORKERS)] if group.parallel else []
     command += ["-m", ""] if everything else []  # instead of the "not slow" of pyproject.toml
+    command += [] if group.folders[0].startswith("tests/") else ["-rs"]  # tests/conftest.py tells what was skipped
     return [*command, *group.folders]
 
 
