@@ -49,6 +49,8 @@ def groups() -> list[Group]:
         Group("core, NumPy arrays", ["tests/np"], parallel=True),
         Group("contract, own arrays", ["tests/contract"], "nd", parallel=True),
         Group("contract, NumPy arrays", ["tests/contract"], "np", parallel=True),
+        Group("CUDA and its emulator", ["tests/cuda"], parallel=True),
+        Group("the course's tools", ["tests/course"], parallel=True),
         Group("stage hw0", ["hw/hw0/tests"]),
         *(Group(f"stage {name}", [f"tests/{name}"]) for name in ("hw1", "hw2", "hw3", "hw4", "hw4_extra")),
     ]

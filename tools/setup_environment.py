@@ -208,7 +208,7 @@ def fill(python, facts):
 
 
 def wanted():
-    return requirements("dependencies") + requirements("full") + requirements("dev")
+    return requirements("dependencies") + requirements("full") + requirements("course") + requirements("dev")
 
 
 def requirements(name):
