@@ -62,7 +62,11 @@ def try_python(version: tuple[int, int], path: str) -> list[tuple[str, str, str]
 def prepare(path: str, python: Path, numpy: str) -> None:
     if not facts_of(python):
         subprocess.run([path, "-m", "venv", "--clear", python.parent.parent], check=True)
-    wanted = [line for line in requirements("full") + requirements("dev") if not line.startswith(NO_PEERS)]
+    wanted = [
+        line
+        for line in requirements("full") + requirements("course") + requirements("dev")
+        if not line.startswith(NO_PEERS)
+    ]
     pip(python, numpy, *wanted, "cmake>=3.24")
     subprocess.run([python, "tools/build_native.py"], cwd=ROOT, check=True)
 
