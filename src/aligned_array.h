@@ -6,18 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
+#include "registered.h"
+
 namespace needle {
-
-/// Thrown by what a learner has still to write; Python sees a NotImplementedError: "hw3/compact is not implemented
-/// yet".
-struct NotImplemented : std::logic_error {
-  explicit NotImplemented(const char* part) : std::logic_error(std::string(part) + " is not implemented yet") {}
-};
-
 namespace cpu {
 
 using scalar_t = float;
@@ -54,22 +47,6 @@ struct AlignedArray {
 using EwiseUnary = void (*)(const AlignedArray& a, AlignedArray* out);
 using EwiseBinary = void (*)(const AlignedArray& a, const AlignedArray& b, AlignedArray* out);
 using EwiseScalar = void (*)(const AlignedArray& a, scalar_t val, AlignedArray* out);
-
-/// The element-wise kernels of one kind that the kernel file defines, by their Python names.
-template <typename Kernel>
-struct Registered {
-  struct Row {
-    const char* name;
-    Kernel kernel;
-  };
-
-  Registered(const char* name, Kernel kernel) { Rows().push_back({name, kernel}); }
-
-  static std::vector<Row>& Rows() {
-    static std::vector<Row> rows;
-    return rows;
-  }
-};
 
 }  // namespace cpu
 }  // namespace needle
