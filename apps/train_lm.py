@@ -61,6 +61,8 @@ def main(chosen: argparse.Namespace) -> None:
 
     sizes = (chosen.embedding_size, vocabulary, chosen.hidden_size, chosen.num_layers)
     model = LanguageModel(*sizes, seq_model=chosen.model, seq_len=chosen.seq_len, dropout=chosen.dropout)
+    if chosen.model == "transformer":
+        start_small(model)
     make = {"sgd": ndl.optim.SGD, "adam": ndl.optim.Adam}[chosen.optimizer]
     optimizer = make(model.parameters(), lr=chosen.lr, weight_decay=chosen.weight_decay)
     steps = chosen.epochs * len(range(0, len(train) - 1, chosen.seq_len))
@@ -79,6 +81,12 @@ def main(chosen: argparse.Namespace) -> None:
     log.close(
         unigram_perplexity=baseline, test_perplexity=perplexity(test_loss), ratio=perplexity(test_loss) / baseline
     )
+
+
+def start_small(model: LanguageModel) -> None:
+    """Shrink embeddings and last layer of a transformer: nothing normalizes its logits; it would be too sure."""
+    for weight in (model.embedding.weight, model.sequence_model.positions.weight, model.linear.weight):
+        weight.data = weight.data * 0.1
 
 
 def read(
@@ -115,9 +123,7 @@ def detached(state: ndl.Tensor | tuple[ndl.Tensor, ...]) -> ndl.Tensor | tuple[n
     return tuple(part.detach() for part in state) if isinstance(state, tuple) else state.detach()
 
 
-def write(
-    model: LanguageModel, dictionary: ndl.data.Dictionary, chosen: argparse.Namespace, temperature: float = 0.8
-) -> str:
+def write(model: LanguageModel, dictionary: ndl.data.Dictionary, chosen: argparse.Namespace) -> str:
     """Draw word after word from what the model finds likely."""
     model.eval()
     ids, state = [dictionary.word2idx["<eos>"]], None

@@ -93,8 +93,11 @@ def one_line_for_errors(run: Callable[[], None]) -> None:
 # ---- data -----------------------------------------------------------------------------------------------------------
 
 
-def folder_of(name: str, folder: str, probe: str, download: bool) -> Path:
-    """The folder of a data set; where it is missing, it is fetched or a DataMissingError says what to do."""
+def folder_of(name: str, folder: str, probe: str, download: bool, instead: str = "--smoke") -> Path:
+    """The folder of a data set; where it is missing, it is fetched or a DataMissingError says what to do.
+
+    instead: the option that needs no data.
+    """
     path = ndl.data.data_dir() / folder
     if (path / probe).is_file():
         return path
@@ -102,7 +105,7 @@ def folder_of(name: str, folder: str, probe: str, download: bool) -> Path:
         return ndl.data.fetch(name)
     step = "add --download" if name in SOURCES else "put its files there"
     raise ndl.data.DataMissingError(
-        f"no {probe} in {path}; {step}, set NEEDLE_DATA_DIR to the folder that holds {folder}, or try --smoke"
+        f"no {probe} in {path}; {step}, set NEEDLE_DATA_DIR to the folder that holds {folder}, or try {instead}"
     )
 
 
@@ -110,7 +113,7 @@ def grey_images(chosen: argparse.Namespace) -> tuple[ndl.data.Dataset, ndl.data.
     """The training and test images (H, W, 1) that --data names: digits, mnist or fashion_mnist."""
     if chosen.data == "digits":
         return ndl.data.DigitsDataset(train=True), ndl.data.DigitsDataset(train=False)
-    folder = folder_of(chosen.data, chosen.data, "train-images-idx3-ubyte.gz", chosen.download)
+    folder = folder_of(chosen.data, chosen.data, "train-images-idx3-ubyte.gz", chosen.download, "--data digits")
     train, test = (
         ndl.data.MNISTDataset(folder / f"{part}-images-idx3-ubyte.gz", folder / f"{part}-labels-idx1-ubyte.gz")
         for part in ("train", "t10k")

@@ -36,7 +36,10 @@ def save(values: Any, path: Filename) -> None:
         raise FileNotFoundError(f"save: there is no folder {Path(path).parent}")
     unfinished = f"{os.fspath(path)}.{os.getpid()}.unfinished"
     try:
+        Path(unfinished).touch()
+        mode = os.stat(unfinished).st_mode  # what the user's umask gives a new file; safetensors keeps it to its owner
         safetensors.numpy.save_file(arrays, unfinished, metadata={"needle": layout})
+        os.chmod(unfinished, mode)
         os.replace(unfinished, path)
     except safetensors.SafetensorError as error:
         raise OSError(f"save: {os.fspath(path)}: {error}") from error

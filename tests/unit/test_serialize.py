@@ -31,6 +31,12 @@ def test_tensors_come_back(path: Path, dtype: str, shape: tuple[int, ...]) -> No
     np.testing.assert_array_equal(x.numpy(), values)
 
 
+def test_a_saved_file_is_readable_by_whom_the_user_lets_read(path: Path) -> None:
+    (path.parent / "plain").touch()
+    ndl.save({"x": ndl.ones(2)}, path)
+    assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
+
+
 def test_views_are_saved_as_they_look(path: Path) -> None:
     x = Tensor(np.arange(12).reshape(3, 4), dtype="float32")
     ndl.save([x.transpose(), x[::2], x.broadcast_to((2, 3, 4))], path)
