@@ -1,0 +1,72 @@
+"""What a check found, shown: a table in a notebook, lines elsewhere."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+LOOKS = {  # a mark and a word beside the colour, which not everybody sees
+    "passed": ("✓", "#00614a"),
+    "failed": ("✗", "#a33c00"),
+    "error": ("✗", "#a33c00"),
+    "not_implemented": ("○", "#5a5a5a"),
+    "blocked": ("⏸", "#5a5a5a"),
+}
+
+
+def look_of(status: str) -> tuple[str, str]:
+    """The mark and the colour of a status."""
+    return LOOKS.get(status, LOOKS["error"])
+
+
+class Verdict:
+    """What a check found, as a table in a notebook and as lines elsewhere."""
+
+    def __init__(self, question: str, result: dict[str, Any]) -> None:
+        self.question, self.result = question, result
+        self.parts = [part for q in result["questions"] for part in q.get("parts") or [q]]
+
+    @property
+    def green(self) -> bool:
+        return bool(self.parts) and all(part["status"] == "passed" for part in self.parts)
+
+    def first_trouble(self) -> str:
+        """The message of the first part that is not green, on one line."""
+        for part in self.parts:
+            if part["status"] != "passed":
+                message = (part.get("message") or "no message").strip().splitlines()[0]
+                return message if part["id"] in message else f"{part['id']}: {message}"
+        return f"{self.question}: no part of it was checked"
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """(status, name, message) of each part and of its cases."""
+        rows = []
+        for part in self.parts:
+            cases = part.get("cases") or ()
+            passed = sum(case["status"] == "passed" for case in cases)
+            count = f" · {passed} of {len(cases)} cases" if cases else ""
+            rows.append(
+                (part["status"], part["id"] + count, "\n".join(filter(None, map(part.get, ("message", "hint")))))
+            )
+            rows += [("failed", f"   {c['name']}", c.get("message") or "") for c in cases if c["status"] == "failed"][
+                :5
+            ]
+        return rows
+
+    def _repr_html_(self) -> str:
+        head = f"<b>{html.escape(self.question)}</b> · {self.result.get('seconds', 0):.1f} s"
+        return head + "<table>" + "".join(self._row(*row) for row in self._rows()) + "</table>"
+
+    def _row(self, status: str, name: str, message: str) -> str:
+        mark, colour = look_of(status)
+        text = "" if status == "passed" else f'<pre style="margin:0;white-space:pre-wrap">{html.escape(message)}</pre>'
+        cell = 'style="text-align:left;vertical-align:top"'
+        label = f'<span style="color:{colour}"><b>{mark} {status.replace("_", " ")}</b></span>'
+        return f"<tr><td {cell}>{label}</td><td {cell}>{html.escape(name)}</td><td {cell}>{text}</td></tr>"
+
+    def __repr__(self) -> str:
+        lines = []
+        for status, name, message in self._rows():
+            lines.append(f"{look_of(status)[0]} {status.replace('_', ' ')}  {name}")
+            lines += [f"      {line}" for line in message.splitlines() if status != "passed"]
+        return "\n".join(lines)
