@@ -19,7 +19,7 @@ from typing import Any
 
 from . import listing, regions
 from .errors import UserError
-from .experiments import SMOKE, best_of, run_cpp
+from .experiments import SMOKE, best_of, run_cpp, run_cuda
 from .figures.library_map import library_map
 from .figures.plots import Plot, curves, images, panels, paths_on
 from .figures.svg import Svg
@@ -41,6 +41,7 @@ __all__ = [
     "panels",
     "paths_on",
     "run_cpp",
+    "run_cuda",
     "run_fresh",
     "setup",
     "show_blank",

@@ -43,7 +43,7 @@ def find(root: Path, name: str) -> Listing:
 
     Raises UserError if it is in no file of that place.
     """
-    place, _, wanted = name.partition("/")
+    place, _, wanted = name.rpartition("/")
     for path in files_of(root, place):
         text = path.read_text(encoding="utf-8-sig")
         span = _python_span(text, wanted) if path.suffix == ".py" else _c_span(text, wanted)
@@ -57,6 +57,8 @@ def find(root: Path, name: str) -> Listing:
 
 def files_of(root: Path, place: str) -> list[Path]:
     """The sources that the first word of a name stands for: a folder of the library or of the tree, or one file."""
+    if place.startswith("src/"):
+        return [path for path in [root / place] if path.is_file()]
     base = root / PLACES[place] if place in PLACES else root / LIBRARY / place
     if base.is_dir():
         kinds = ("*.py", "*.cc", "*.cpp", "*.cu", "*.h") if place in PLACES else ("*.py",)
