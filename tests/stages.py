@@ -59,12 +59,36 @@ def assert_close(got: Any, want: Any, terms: int = 16, dtype: Any = None) -> Non
 
     The bound is 8 · terms · eps of got's type, relative to the largest entry of want (or to 1 if that is larger).
     """
-    got = got.numpy() if hasattr(got, "numpy") else np.asarray(got)
+    __tracebackhide__ = True
+    got = as_array(got)
     want = np.asarray(want, np.float64)
     eps = np.finfo(dtype or got.dtype).eps if (dtype or got.dtype.kind == "f") else 0
-    assert got.shape == want.shape, f"shape {got.shape}, wanted {want.shape}"
-    bound = 8 * terms * eps * max(1.0, np.abs(want).max(initial=0.0))
-    np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+    assert_within(got, want, atol=8 * terms * eps * max(1.0, np.abs(want).max(initial=0.0)))
+
+
+def assert_within(got: Any, want: Any, rtol: float = 0.0, atol: float = 0.0, what: str = "") -> None:
+    """got has the shape of want, and no entry is further off than atol + rtol · |want|; else says how it differs.
+
+    what  names the thing compared, where a test compares several
+    """
+    __tracebackhide__ = True  # the line of the test is of interest, not this one
+    from needle_course.diagnosis import difference
+
+    want = as_array(want)
+    bound = atol + rtol * np.abs(want) if rtol else atol
+    text = difference(as_array(got), want, bound)
+    if text is not None:
+        raise AssertionError(f"{what}: {text}" if what else text)
+
+
+def assert_same(got: Any, want: Any, what: str = "") -> None:
+    """got has the shape of want, and exactly its values."""
+    __tracebackhide__ = True
+    assert_within(got, want, what=what)
+
+
+def as_array(value: Any) -> np.ndarray:
+    return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 
 def numerical_gradients(

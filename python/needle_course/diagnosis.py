@@ -16,11 +16,11 @@ LOOKS_LIKE = "looks like: "
 WRONG_TYPE = "a number or an array of another type came in on the way: keep the type of the inputs"
 
 
-def difference(got: Any, want: Any, bound: float = 0.0, dtype: Any = None) -> str | None:
+def difference(got: Any, want: Any, bound: Any = 0.0, dtype: Any = None) -> str | None:
     """None if got has want's shape and is nowhere further from it than `bound`, else a few lines on how it differs.
 
     got and want are arrays, numbers, or anything with a `numpy()` method; two NaN, or two equal infinities, agree.
-    With a dtype, got must be of that type, too.
+    The bound is a number, or an array of one for every entry. With a dtype, got must be of that type, too.
     """
     got, want = as_array(got), as_array(want)
     if got.shape != want.shape:
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
     got: np.ndarray
     want: np.ndarray
-    bound: float
+    bound: Any
 
     @property
     def right(self) -> np.ndarray:
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
         if got.shape != want.shape or got.size == 0:
             return False
         with np.errstate(invalid="ignore"):
-            return bool(np.all(np.abs(got - want) <= max(self.bound, 1e-4 * np.abs(want).max())))
+            return bool(np.all(np.abs(got - want) <= max(np.max(self.bound), 1e-4 * np.abs(want).max())))
 
 
 def told(head: str, suspicion: str | None) -> str:
@@ -74,7 +74,7 @@ def first(patterns: list[Callable[[Pair], str | None]], pair: Pair) -> str | Non
 
 def count_of_wrong(pair: Pair) -> str:
     wrong, size = int((~pair.right).sum()), pair.got.size
-    return f"{wrong} of {size} {'entries' if size != 1 else 'entry'} off by more than {pair.bound:.2g}"
+    return f"{wrong} of {size} {'entries' if size != 1 else 'entry'} off by more than {np.max(pair.bound):.2g}"
 
 
 def worst_entry(pair: Pair) -> str:

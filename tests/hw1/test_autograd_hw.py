@@ -14,7 +14,7 @@ import needle as ndl
 import numpy as np
 import pytest
 import simple_ml
-from stages import assert_close, need_real_data, numerical_gradients, upstream, write_mnist
+from stages import assert_close, assert_same, assert_within, need_real_data, numerical_gradients, upstream, write_mnist
 
 TIGHT = 1e-6  # central differences of smooth functions near 1 are right to about 1e-9
 
@@ -54,7 +54,7 @@ def check_backward(f, reference, *arrays):
         for got, want in zip(gradients, expected, strict=True):
             assert isinstance(got, ndl.Tensor), f"a gradient is made of needle operators; got {type(got)}"
             assert got.shape == want.shape, f"gradient of shape {got.shape}, wanted {want.shape}"
-            np.testing.assert_allclose(got.numpy(), want, rtol=TIGHT, atol=TIGHT)
+            assert_within(got.numpy(), want, rtol=TIGHT, atol=TIGHT)
 
 
 # ---- question 1: forward --------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def check_leaves(f, reference, *arrays):
     out.backward(ndl.Tensor(weights))
     for tensor, want in zip(tensors, numerical_gradients(reference, arrays, weights), strict=True):
         assert tensor.grad.shape == want.shape
-        np.testing.assert_allclose(tensor.grad.numpy(), want, rtol=TIGHT, atol=TIGHT)
+        assert_within(tensor.grad.numpy(), want, rtol=TIGHT, atol=TIGHT)
 
 
 def test_compute_gradient():
@@ -332,7 +332,7 @@ def test_softmax_loss_ndl(rows, classes):
 
     loss.backward()
     [want] = numerical_gradients(lambda z: cross_entropy(z, one_hot), [logits], np.array(1.0))
-    np.testing.assert_allclose(Z.grad.numpy(), want, rtol=TIGHT, atol=TIGHT)
+    assert_within(Z.grad.numpy(), want, rtol=TIGHT, atol=TIGHT)
 
 
 def test_softmax_loss_ndl_parse_mnist(tmp_path):
@@ -342,7 +342,7 @@ def test_softmax_loss_ndl_parse_mnist(tmp_path):
     )
     assert (X.shape, X.dtype, y.shape, y.dtype) == ((20, 49), np.float32, (20,), np.uint8)
     assert_close(X, pixels.reshape(20, 49) / 255)
-    np.testing.assert_array_equal(y, labels)
+    assert_same(y, labels)
 
 
 # ---- question 6: one epoch of stochastic gradient descent -----------------------------------------------------------
@@ -368,7 +368,7 @@ def test_nn_epoch_ndl(rows, batch):
     assert len(trained) == 2
     for got, want in zip(trained, after_one_epoch(X, y, weights, 0.5, batch), strict=True):
         assert isinstance(got, ndl.Tensor) and got.shape == want.shape
-        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6, atol=1e-6)
+        assert_within(got.numpy(), want, rtol=1e-6, atol=1e-6)
 
 
 def test_nn_epoch_ndl_relu():

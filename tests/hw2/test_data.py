@@ -8,7 +8,7 @@ from __future__ import annotations
 import needle as ndl
 import numpy as np
 import pytest
-from stages import assert_close, real_data, write_mnist
+from stages import assert_close, assert_same, real_data, write_mnist
 
 
 def draws_made(call, *expected):
@@ -19,7 +19,7 @@ def draws_made(call, *expected):
     after = np.random.rand(4)
     np.random.seed(3)
     result = call()
-    np.testing.assert_array_equal(np.random.rand(4), after, err_msg="drawn too often, too seldom, or otherwise")
+    assert_same(np.random.rand(4), after, what="drawn too often, too seldom, or otherwise")
     return result
 
 
@@ -36,7 +36,7 @@ def test_flip_horizontal(shape):
             np.random.seed(seed)
             wanted = mirrored if np.random.rand() < p else image
             np.random.seed(seed)
-            np.testing.assert_array_equal(flip(image), wanted)
+            assert_same(flip(image), wanted)
         draws_made(lambda: flip(image), np.random.rand)  # noqa: B023
 
 
@@ -58,7 +58,7 @@ def test_random_crop(shape, padding):
         np.random.seed(seed)
         got = crop(image)
         assert got.dtype == image.dtype
-        np.testing.assert_array_equal(got, wanted)
+        assert_same(got, wanted)
     draws_made(lambda: crop(image), lambda: np.random.randint(low=-padding, high=padding + 1, size=2))
 
 
@@ -84,12 +84,12 @@ def test_mnist_dataset(mnist):
     for i in (0, 1, 41, count - 1):
         image, label = dataset[i]
         assert image.dtype == np.float32 and np.size(image) == 784
-        np.testing.assert_array_equal(np.reshape(image, -1), X[i])
+        assert_same(np.reshape(image, -1), X[i])
         assert label == y[i]
     for index in (slice(3, 8), np.array([5, 0, 2])):
         images, labels = dataset[index]
-        np.testing.assert_array_equal(images.reshape(-1, 784), X[index])
-        np.testing.assert_array_equal(labels, y[index])
+        assert_same(images.reshape(-1, 784), X[index])
+        assert_same(labels, y[index])
 
     # with transforms an image is (28, 28, 1); each access crops first, then flips
     crop, flip = ndl.data.RandomCrop(10), ndl.data.RandomFlipHorizontal()
@@ -100,7 +100,7 @@ def test_mnist_dataset(mnist):
     for i, image in enumerate(got):
         wanted = flip(crop(X[i].reshape(28, 28, 1)))
         assert image.shape == (28, 28, 1)
-        np.testing.assert_array_equal(image, wanted)
+        assert_same(image, wanted)
 
 
 # ---- DataLoader -----------------------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ def test_dataloader_mnist(mnist, batch_size):
         assert isinstance(images, ndl.Tensor) and isinstance(labels, ndl.Tensor)
         assert images.shape == X.shape and labels.shape == y.shape
         if i % 40 == 0:
-            np.testing.assert_array_equal(images.numpy(), X)
-            np.testing.assert_array_equal(labels.numpy(), y)
+            assert_same(images.numpy(), X)
+            assert_same(labels.numpy(), y)
         seen += len(y)
     assert seen == count
 
@@ -143,8 +143,8 @@ def test_dataloader_ndarray(count, batch_size, sizes):
     for _ in range(2):  # one iter() is one epoch; a loader can be used again, also after a loop that was left early
         batches = list(loader)
         assert [images.shape for images, _ in batches] == [(size, 3, 2) for size in sizes]
-        np.testing.assert_array_equal(np.concatenate([images.numpy() for images, _ in batches]), X)
-        np.testing.assert_array_equal(np.concatenate([labels.numpy() for _, labels in batches]), y)
+        assert_same(np.concatenate([images.numpy() for images, _ in batches]), X)
+        assert_same(np.concatenate([labels.numpy() for _, labels in batches]), y)
         next(iter(loader))
 
     shuffled = ndl.data.DataLoader(ndl.data.NDArrayDataset(X, y), batch_size=batch_size, shuffle=True)
@@ -152,4 +152,4 @@ def test_dataloader_ndarray(count, batch_size, sizes):
     order = np.concatenate([labels.numpy() for _, labels in shuffled])
     assert sorted(order) == list(range(count))
     np.random.seed(0)
-    np.testing.assert_array_equal(order, np.random.permutation(count))
+    assert_same(order, np.random.permutation(count))

@@ -17,7 +17,16 @@ import needle as ndl
 import numpy as np
 import pytest
 from needle import nn
-from stages import assert_close, numerical_gradients, real_data, upstream, write_mnist, write_mnist_files
+from stages import (
+    assert_close,
+    assert_same,
+    assert_within,
+    numerical_gradients,
+    real_data,
+    upstream,
+    write_mnist,
+    write_mnist_files,
+)
 
 # ---- what the checks share ------------------------------------------------------------------------------------------
 
@@ -66,7 +75,7 @@ def log_sum_exp(Z, axes=None):
 
 def test_check_prng_contact_us_if_this_fails_1():
     np.random.seed(0)  # the first numbers of NumPy's legacy generator, the same in all of its versions
-    np.testing.assert_allclose(np.random.rand(3), [0.5488135039, 0.7151893664, 0.6027633761], rtol=1e-9)
+    assert_within(np.random.rand(3), [0.5488135039, 0.7151893664, 0.6027633761], rtol=1e-9)
 
 
 def test_op_power_scalar_forward_1():
@@ -269,7 +278,7 @@ def test_op_logsumexp_backward_5():
     check_logsumexp(None, (3, 2, 4), backward=True)
     z = ndl.Tensor(np.array([[1e10, 1e9, -1e10]], np.float32))
     ndl.logsumexp(z, axes=(1,)).backward()
-    np.testing.assert_array_equal(z.grad.numpy(), [[1, 0, 0]])  # exp(z - result), never exp(z) / exp(result)
+    assert_same(z.grad.numpy(), [[1, 0, 0]])  # exp(z - result), never exp(z) / exp(result)
 
 
 # loss
@@ -566,14 +575,14 @@ def check_optimizer(optimizer, by_hand, model, steps=8, **settings):
         before = [p.grad.numpy() for p in model.parameters()]
         opt.step()
         for p, gradient, kept in zip(model.parameters(), before, gradients, strict=True):
-            np.testing.assert_array_equal(p.grad.numpy(), gradient, err_msg="a step must not change a gradient")
+            assert_same(p.grad.numpy(), gradient, what="a step must not change a gradient")
             kept.append(gradient.astype(np.float64))
         losses.append(loss.numpy())
     for p, theta, kept in zip(model.parameters(), start, gradients, strict=True):
         assert p.dtype == np.float32 and isinstance(p, nn.Parameter)
         wanted = by_hand(theta.astype(np.float64), kept, **settings)
         # a step's own rounding is far below this; a missing factor or term is far above
-        np.testing.assert_allclose(p.numpy() - theta, wanted - theta, rtol=1e-3, atol=1e-6)
+        assert_within(p.numpy() - theta, wanted - theta, rtol=1e-3, atol=1e-6)
     assert losses[-2] < losses[0] or steps < 4  # of the same batch
     return opt
 
@@ -772,11 +781,11 @@ def test_mlp_eval_epoch_1():
         logits.append(model(ndl.Tensor(images.numpy().reshape(-1, 784))).numpy().astype(float))
         labels.append(y.numpy())
     logits, labels = np.concatenate(logits), np.concatenate(labels)
-    np.testing.assert_allclose(error, np.mean(logits.argmax(axis=1) != labels), rtol=1e-6)
+    assert_within(error, np.mean(logits.argmax(axis=1) != labels), rtol=1e-6)
     # a mean over batches would count the short last one too much
-    np.testing.assert_allclose(loss, cross_entropy(logits, labels), rtol=1e-5)
+    assert_within(loss, cross_entropy(logits, labels), rtol=1e-5)
     for now, then in zip(doubles(model.parameters()), before, strict=True):
-        np.testing.assert_array_equal(now, then)
+        assert_same(now, then)
 
 
 def test_mlp_train_mnist_1(tmp_path):

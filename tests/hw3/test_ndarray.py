@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from needle import backend_ndarray as nd
-from stages import assert_close, devices
+from stages import assert_close, assert_same, devices
 
 on_devices = pytest.mark.parametrize("device", devices())
 F32 = np.float32
@@ -31,7 +31,7 @@ def assert_view(a, view, wanted):
     strides = tuple(s // wanted.itemsize for s in wanted.strides)
     real = [axis for axis, extent in enumerate(wanted.shape) if extent > 1]  # elsewhere no stride is ever taken
     assert [view.strides[i] for i in real] == [strides[i] for i in real], f"strides {view.strides}, wanted {strides}"
-    np.testing.assert_array_equal(view.numpy(), wanted)
+    assert_same(view.numpy(), wanted)
 
 
 LAYOUTS = {  # how to make an array of some shape that is not laid out row after row
@@ -74,7 +74,7 @@ def test_reshape(device, shape, wanted):
     with pytest.raises(ValueError, match="reshape"):
         a.reshape((7, 11))
     turned, wanted_turned = a.permute(tuple(reversed(range(a.ndim)))), A.T.reshape(wanted)
-    np.testing.assert_array_equal(turned.compact().reshape(wanted).numpy(), wanted_turned)
+    assert_same(turned.compact().reshape(wanted).numpy(), wanted_turned)
 
 
 @on_devices
@@ -131,7 +131,7 @@ def test_compact(name, device):
     A = numbers(*shape)
     compact = view(nd.array(A, device=device)).compact()
     assert compact.is_compact()
-    np.testing.assert_array_equal(compact.numpy(), view(A))
+    assert_same(compact.numpy(), view(A))
 
 
 SETITEMS = [  # target: shape and index; source: shape and index
@@ -156,8 +156,8 @@ def test_setitem_ewise(shape, index, source_shape, source_index, device):
     a[index] = b[source_index]
     A[keeping_axes(index)] = B[keeping_axes(source_index)]
     assert a._handle.ptr() == before, "setitem writes into the storage that is there"
-    np.testing.assert_array_equal(a.numpy(), A)
-    np.testing.assert_array_equal(b.numpy(), B)
+    assert_same(a.numpy(), A)
+    assert_same(b.numpy(), B)
 
 
 @on_devices
@@ -172,11 +172,11 @@ def test_setitem_scalar(shape, index, device):
     a[index] = 4.5
     A[index] = 4.5
     assert a._handle.ptr() == before, "setitem writes into the storage that is there"
-    np.testing.assert_array_equal(a.numpy(), A)
+    assert_same(a.numpy(), A)
     view = a.permute(tuple(reversed(range(a.ndim))))
     view[tuple(reversed(index))] = -1.0
     A[index] = -1
-    np.testing.assert_array_equal(a.numpy(), A)
+    assert_same(a.numpy(), A)
 
 
 # ---- part 3: element-wise and scalar operations ---------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_ewise_fn(name, shape, device):
 def test_ewise_max(shape, device):
     A, B = numbers(*shape), numbers(*shape, seed=1)
     a, b = nd.array(A, device=device), nd.array(B, device=device)
-    np.testing.assert_array_equal(a.maximum(b).numpy(), np.maximum(A, B))
+    assert_same(a.maximum(b).numpy(), np.maximum(A, B))
 
 
 def check_scalar(f, device, *, positive=False):
@@ -253,8 +253,8 @@ def test_scalar_eq(device):
     original = np.random.RandomState(0).randn(4, 5)  # float64: its numbers become float32 on both sides of ==
     a = nd.array(original, device=device)
     for scalar in (original[2, 3], 0.5):
-        np.testing.assert_array_equal((a == scalar).numpy(), original.astype(F32) == F32(scalar))
-        np.testing.assert_array_equal((a != scalar).numpy(), original.astype(F32) != F32(scalar))
+        assert_same((a == scalar).numpy(), original.astype(F32) == F32(scalar))
+        assert_same((a != scalar).numpy(), original.astype(F32) != F32(scalar))
 
 
 @on_devices
@@ -263,7 +263,7 @@ def test_scalar_ge(device):
     a, A = nd.array(original, device=device), original.astype(F32)
     for scalar in (original[2, 3], 0.1):
         for compare in (lambda x, s: x >= s, lambda x, s: x > s, lambda x, s: x <= s, lambda x, s: x < s):
-            np.testing.assert_array_equal(compare(a, scalar).numpy(), compare(A, F32(scalar)))
+            assert_same(compare(a, scalar).numpy(), compare(A, F32(scalar)))
 
 
 @on_devices
@@ -280,7 +280,7 @@ def test_ewise_exp(device):
 def test_ewise_tanh(device):
     check_scalar(lambda x: np.tanh(x) if isinstance(x, np.ndarray) else x.tanh(), device)
     far = nd.array(np.array([[-1000.0, 1000.0]]), device=device).tanh()
-    np.testing.assert_array_equal(far.numpy(), [[-1, 1]])
+    assert_same(far.numpy(), [[-1, 1]])
 
 
 # ---- part 4: reductions ---------------------------------------------------------------------------------------------

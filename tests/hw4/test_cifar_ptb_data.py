@@ -10,7 +10,7 @@ from __future__ import annotations
 import needle as ndl
 import numpy as np
 import pytest
-from stages import devices, need_real_data, real_data, write_cifar10
+from stages import assert_same, assert_within, devices, need_real_data, real_data, write_cifar10
 
 on_devices = pytest.mark.parametrize("device", devices())
 
@@ -41,11 +41,11 @@ def test_cifar10_dataset(train, cifar10):
         assert isinstance(image, np.ndarray) and image.shape == (3, 32, 32)
         for channel in range(3):  # a row is all of red, then all of green, then all of blue
             plane = pixels[i, 1024 * channel : 1024 * (channel + 1)].reshape(32, 32) / 255
-            np.testing.assert_allclose(image[channel], plane, rtol=1e-6)
+            assert_within(image[channel], plane, rtol=1e-6)
         assert label == labels[i]
     images, some = dataset[np.array([3, 1, 4])]
-    np.testing.assert_allclose(images, pixels[[3, 1, 4]].reshape(3, 3, 32, 32) / 255, rtol=1e-6)
-    np.testing.assert_array_equal(some, labels[[3, 1, 4]])
+    assert_within(images, pixels[[3, 1, 4]].reshape(3, 3, 32, 32) / 255, rtol=1e-6)
+    assert_same(some, labels[[3, 1, 4]])
 
 
 def test_cifar10_dataset_real():
@@ -69,8 +69,8 @@ def test_cifar10_loader(batch_size, train, device, cifar10):
         X, y = ndl.Tensor(X, device=device), ndl.Tensor(y, device=device)
         images, labels = dataset[slice(start, start + batch_size)]
         assert X.device == device and X.dtype == "float32" and X.shape == (len(labels), 3, 32, 32)
-        np.testing.assert_allclose(X.numpy(), images, rtol=1e-6)
-        np.testing.assert_array_equal(y.numpy(), labels)
+        assert_within(X.numpy(), images, rtol=1e-6)
+        assert_same(y.numpy(), labels)
         start += batch_size
     assert start >= len(dataset)
 
@@ -112,15 +112,15 @@ def test_ptb_dataset(batch_size, bptt, part, device, corpus):
     rows = len(ids) // batch_size
     assert isinstance(batches, np.ndarray) and batches.shape == (rows, batch_size)
     for column in range(batch_size):
-        np.testing.assert_array_equal(batches[:, column], ids[column * rows : (column + 1) * rows])
+        assert_same(batches[:, column], ids[column * rows : (column + 1) * rows])
 
     for start in {0, rows // 2, rows - 2} & set(range(rows - 1)):  # the last batch is shorter
         data, target = ndl.data.get_batch(batches, start, bptt, device=device)
         size = min(bptt, rows - 1 - start)
         assert data.shape == (size, batch_size) and target.shape == (size * batch_size,)
         assert data.device == target.device == device and data.dtype == target.dtype == "float32"
-        np.testing.assert_array_equal(data.numpy(), batches[start : start + size])
-        np.testing.assert_array_equal(target.numpy(), batches[start + 1 : start + 1 + size].flatten())
+        assert_same(data.numpy(), batches[start : start + size])
+        assert_same(target.numpy(), batches[start + 1 : start + 1 + size].flatten())
 
 
 def test_ptb_dataset_real():

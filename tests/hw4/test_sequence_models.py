@@ -16,7 +16,7 @@ import pytest
 import simple_ml
 from models import LanguageModel
 from needle import nn
-from stages import assert_close, devices, numerical_gradients, upstream
+from stages import assert_close, assert_same, assert_within, devices, numerical_gradients, upstream
 
 on_devices = pytest.mark.parametrize("device", devices())
 with_sizes = pytest.mark.parametrize("batch, inputs, hidden", [(1, 1, 1), (1, 3, 5), (3, 4, 2)])
@@ -259,16 +259,16 @@ def test_language_model_training(kind, device):
     logits = model(ndl.Tensor(data[:-1], device=device))[0].numpy().astype(float)
     target = data[1:].astype(int).flatten()
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(target)), target]
-    np.testing.assert_allclose(number(loss), losses.mean(), rtol=1e-5)
-    np.testing.assert_allclose(number(accuracy), np.mean(logits.argmax(axis=1) == target), rtol=1e-6)
+    assert_within(number(loss), losses.mean(), rtol=1e-5)
+    assert_within(number(accuracy), np.mean(logits.argmax(axis=1) == target), rtol=1e-6)
 
     # training with a step size of 0 sees the same losses, and moves nothing
     before = doubles(model)
     _, still = simple_ml.train_ptb(model, data, seq_len=seq_len, lr=0.0, device=device)
     assert model.training
-    np.testing.assert_allclose(number(still), losses.mean(), rtol=1e-5)
+    assert_within(number(still), losses.mean(), rtol=1e-5)
     for now, then in zip(doubles(model), before, strict=True):
-        np.testing.assert_array_equal(now, then)
+        assert_same(now, then)
 
     # a bound on the gradient bounds what an epoch can move
     simple_ml.train_ptb(model, data, seq_len=seq_len, lr=1.0, clip=1e-3, device=device)

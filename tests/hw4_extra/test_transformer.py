@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import simple_ml  # noqa: F401
 from needle import nn
-from stages import assert_close, devices, numerical_gradients, upstream
+from stages import assert_close, assert_same, devices, numerical_gradients, upstream
 
 on_devices = pytest.mark.parametrize("device", devices())
 with_causal = pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
@@ -138,7 +138,7 @@ def test_attention_activation(batch, heads, length, dim, causal, dropout, device
     assert_close(result, wanted, terms=100)
     if causal and dropout == 0:
         rows = (probabilities.numpy() != 0).sum(axis=-1)
-        np.testing.assert_array_equal(rows, np.broadcast_to(np.arange(1, length + 1), rows.shape))
+        assert_same(rows, np.broadcast_to(np.arange(1, length + 1), rows.shape))
         layer.eval()
         huge = ndl.Tensor(1e4 * q, device=device)
         assert np.isfinite(layer(huge, huge, huge)[0].numpy()).all()
