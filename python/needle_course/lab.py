@@ -83,7 +83,7 @@ def setup(stage: str) -> None:
     _Place.root, _Place.stage = _workable(_Place.root, stage), stage
     settings = _settings(stage)
     installed = _install_missing()
-    _first_on_path(_Place.root / "hw" / stage / "src", _Place.root / "apps", _Place.root / "python")
+    _first_on_path(*(_Place.root / place for place in ("apps", f"hw/{stage}/src", "python")))
     os.environ["PYTHONPATH"] = str(_Place.root / "python")  # for processes that cells start
     if "needle" not in sys.modules:
         os.environ.update({"NEEDLE_BACKEND": settings["backend"], "NEEDLE_KERNELS": "course"})
