@@ -56,31 +56,32 @@ int main() {
 """
 
 
-def run_cuda(source: str, *, check: bool = False, seconds: float = 120, **settings: object) -> None:
+def run_cuda(
+    source: str, *, check: bool = False, profile: bool = False, order: str = "forward", seconds: float = 120
+) -> None:
     """Run the function `void Experiment()` of a CUDA source on the emulator, and print what it prints.
 
-    check=True watches every access to memory; what it finds is printed in the place of what would have come.  settings
-    are the emulator's, without their prefix: order="reverse" stands for NEEDLE_CUDA_EMU_ORDER=reverse.
+    check=True watches every access to memory, and prints what it finds; profile=True counts how much of the memory that
+    is fetched is used.  order: in which order the threads of a block run, forward, reverse or random.
     UserError if the source cannot be compiled.
     """
+    check = check or profile
     emulator = Path(__file__).resolve().parents[2] / "src" / "cuda_emu"
     if not emulator.is_dir():
         raise UserError(f"experiment: the CUDA emulator is not in this tree; expected {emulator}")
     runtime = _emulator(emulator, check)
-    environment = {f"NEEDLE_CUDA_EMU_{name.upper()}": str(value) for name, value in settings.items()}
+    environment = {"NEEDLE_CUDA_EMU_ORDER": order, "CUEMU_PROFILE": str(int(profile))}
     with tempfile.TemporaryDirectory() as folder:
-        cu, cc, main = (Path(folder, name) for name in ("experiment.cu", "experiment.cc", "main.cc"))
-        cu.write_text(source.strip("\n") + "\n", encoding="utf-8")
+        source_file, main = Path(folder, "experiment.cu"), Path(folder, "main.cc")
+        source_file.write_text(source.strip("\n") + "\n", encoding="utf-8")
         main.write_text(MAIN, encoding="utf-8")
-        _run([sys.executable, str(emulator / "rewrite.py"), str(cu), str(cc)], "reading", seconds)
-        program = str(Path(folder, "experiment"))
-        watched = (
-            [*CHECKED, "-c", str(cc), "-o", f"{program}.o"] if check else ["-O3", "-c", str(cc), "-o", f"{program}.o"]
-        )
+        rewritten, program = Path(folder, "rewritten", "experiment.cu"), str(Path(folder, "experiment"))
+        _run([sys.executable, str(emulator / "rewrite.py"), str(source_file), str(rewritten)], "reading", seconds)
         common = [_compiler(), "-std=c++17", "-g1", f"-I{emulator / 'include'}"]
-        _run([*common, *watched], "compiling", seconds)
-        rpath = f"-Wl,-rpath,{runtime.parent}"
-        _run([*common, f"{program}.o", str(main), str(runtime), rpath, "-o", program], "linking", seconds)
+        watched = CHECKED if check else ["-O3"]
+        _run([*common, *watched, "-x", "c++", "-c", str(rewritten), "-o", f"{program}.o"], "compiling", seconds)
+        found_there = f"-Wl,-rpath,{runtime.parent}"
+        _run([*common, f"{program}.o", str(main), str(runtime), found_there, "-o", program], "linking", seconds)
         print(_run([program], "running", seconds, environment).replace(folder + os.sep, ""), end="")
 
 
@@ -118,9 +119,11 @@ def _compiler() -> str:
 def _run(command: list[str], what: str, seconds: float, environment: dict[str, str] | None = None) -> str:
     environment = {**os.environ, **(environment or {})}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds, env=environment
+        )
     except subprocess.TimeoutExpired:
         raise UserError(f"experiment: {what} took more than {seconds:g} s and was stopped") from None
     if done.returncode:
-        raise UserError(f"experiment: {what} failed: {(done.stderr or done.stdout).strip()}")
+        raise UserError(f"experiment: {what} failed: {done.stdout.strip()}")
     return done.stdout
