@@ -105,7 +105,7 @@ def kernel_start(m, i):
                     break
             return k
         k = j
-        while k > 0 and (m[k - 1].isalnum() or m[k - 1] == "_"):
+        while k > 0 and (m[k - 1].isalnum() or m[k - 1] in "_#"):
             k -= 1
         if k == j:
             return None
