@@ -72,6 +72,7 @@ class Region:
     end: str
     starter_lines: str = ""  # the STARTER marker and what follows, as it stands
     newline: str = "\n"
+    raw: str = ""  # the body as it stands
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,9 @@ def _rendered(piece: Piece) -> str:
         return piece.text
     if isinstance(piece, StageBlock):
         return piece.begin + render(piece.pieces) + piece.end
-    return piece.begin + piece.body.replace("\n", piece.newline) + piece.starter_lines + piece.end
+    same = piece.body == piece.raw.replace("\r\n", "\n")  # then as it stands, though its line ends be mixed
+    body = piece.raw if same else piece.body.replace("\n", piece.newline)
+    return piece.begin + body + piece.starter_lines + piece.end
 
 
 class _Parser:
@@ -197,6 +200,7 @@ class _Parser:
             end=lines[end_line - 1],
             starter_lines="".join(starter),
             newline=self.newline,
+            raw="".join(body),
         )
 
     def body(self, opened: int, tags: tuple[str, ...]) -> tuple[list[str], list[str]]:
