@@ -1,88 +1,13 @@
-// The Python module around the library's typed kernels.  The kernels check their arguments themselves; here is only
-// what Python needs: numbers, NumPy arrays, exceptions, and the GIL released.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-
+// The Python module around the library's CPU kernels: what is special about memory that NumPy can read.
 #include <cstring>
-#include <exception>
-#include <memory>
-#include <string>
-#include <utility>
 
-#include "../checks.h"
-#include "../kernels/buffer.h"
-#include "../kernels/elementwise.h"
-#include "../kernels/gather.h"
-#include "../kernels/matmul.h"
 #include "../kernels/parallel.h"
-#include "../kernels/reductions.h"
-#include "../kernels/rows.h"
-#include "../kernels/strided.h"
-
-namespace py = pybind11;
-
-namespace pybind11 {
-namespace detail {
-
-/// Python's int, float and bool, NumPy's scalars, and whatever else is a number by __index__ or __float__.
-template <>
-struct type_caster<needle::Scalar> {
-  PYBIND11_TYPE_CASTER(needle::Scalar, const_name("float | int"));
-
-  bool load(handle source, bool /*convert*/) {
-    if (PyIndex_Check(source.ptr()) && LoadInteger(source)) return true;
-    const double real = PyFloat_AsDouble(source.ptr());
-    if (real == -1.0 && PyErr_Occurred()) return Fail();
-    value = needle::Scalar(real);
-    return true;
-  }
-
- private:
-  bool LoadInteger(handle source) {
-    object index = reinterpret_steal<object>(PyNumber_Index(source.ptr()));
-    if (!index) return Fail();
-    int overflow = 0;
-    const long long integer = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
-    if (overflow || (integer == -1 && PyErr_Occurred())) return Fail();
-    value = needle::Scalar(static_cast<int64_t>(integer));
-    return true;
-  }
-
-  static bool Fail() {
-    PyErr_Clear();
-    return false;
-  }
-};
-
-}  // namespace detail
-}  // namespace pybind11
+#include "typed_kernels.h"
 
 namespace needle {
 namespace {
 
 // ---- storage and NumPy ----------------------------------------------------------------------------------------------
-
-py::dtype NumpyDType(DType dtype) {
-  return py::dtype(std::string(Name(dtype)));
-}
-
-/// The dtype of a NumPy array in native byte order; a TypeError for any but the six.
-DType DTypeOf(const char* who, const py::array& a) {
-  DType found = DType::kFloat32;
-  bool known = false;
-#define NEEDLE_MATCH(number, T, name) \
-  if (a.dtype().equal(NumpyDType(DType::number))) found = DType::number, known = true;
-  NEEDLE_DTYPES(NEEDLE_MATCH)
-#undef NEEDLE_MATCH
-  if (!known) throw TypeError(std::string(who) + ": a NumPy array of an unknown dtype");
-  return found;
-}
-
-/// A share in a Python object's life.  (py::keep_alive in pybind11 3.1 crashes on an argument of the wrong type.)
-std::shared_ptr<void> Share(py::object object) {
-  return {object.release().ptr(), [](void* shared) { py::handle(static_cast<PyObject*>(shared)).dec_ref(); }};
-}
 
 std::unique_ptr<Buffer> Wrap(const py::array& memory) {
   const int wanted = py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
@@ -91,11 +16,6 @@ std::unique_ptr<Buffer> Wrap(const py::array& memory) {
   }
   void* data = const_cast<void*>(memory.data());
   return std::make_unique<Buffer>(data, memory.size(), DTypeOf("wrap", memory), Share(memory));
-}
-
-std::unique_ptr<Buffer> View(uintptr_t address, int64_t size, const std::string& dtype, py::object owner) {
-  return std::make_unique<Buffer>(reinterpret_cast<void*>(address), size, DTypeFromName(dtype),
-                                  Share(std::move(owner)));
 }
 
 py::buffer_info BufferInfo(Buffer& a) {
@@ -125,90 +45,21 @@ py::array ToNumpy(const Buffer& a, const Dims& shape, const Dims& strides, int64
 
 // ---- the module -----------------------------------------------------------------------------------------------------
 
-const py::call_guard<py::gil_scoped_release> release_gil;
-
 void ExportStorage(py::module_& m) {
-  py::class_<Buffer>(m, "Buffer", py::buffer_protocol(), py::module_local())
-      .def(py::init([](int64_t size, const std::string& dtype) {
-             return std::make_unique<Buffer>(size, DTypeFromName(dtype));
-           }),
-           py::arg("size"), py::arg("dtype"))
-      .def_property_readonly("size", &Buffer::size)
-      .def_property_readonly("dtype", [](const Buffer& a) { return Name(a.dtype()); })
-      .def("ptr", [](const Buffer& a) { return reinterpret_cast<uintptr_t>(a.data()); })
-      .def_buffer(&BufferInfo);
+  ExportBuffer(m, {m, "Buffer", py::buffer_protocol(), py::module_local()}).def_buffer(&BufferInfo);
   m.def("wrap", &Wrap, py::arg("np_array"));
-  m.def("_view", &View, py::arg("address"), py::arg("size"), py::arg("dtype"), py::arg("owner"));
   m.def("from_numpy", &FromNumpy, py::arg("np_array"), py::arg("out"));
   m.def("to_numpy", &ToNumpy, py::arg("a"), py::arg("shape"), py::arg("strides"), py::arg("offset"));
-  m.def("allocated_bytes", &AllocatedBytes);
   m.def("num_threads", &NumThreads);
   m.def("set_num_threads", &SetNumThreads, py::arg("threads"));
-}
-
-void ExportElementwise(py::module_& m) {
-  const py::arg a("a"), b("b"), out("out"), val("val");
-  for (auto [name, kernel] : UnaryRows()) m.def(name, kernel, a, out, release_gil);
-  for (auto [name, kernel] : BinaryRows()) m.def(name, kernel, a, b, out, release_gil);
-  for (auto [name, kernel] : ScalarRows()) m.def(name, kernel, a, val, out, release_gil);
-  m.def("fill", &Fill, out, val, release_gil);
-  m.def("cast", &Cast, a, out, release_gil);
-  m.def("where", &Where, py::arg("cond"), a, b, out, release_gil);
-}
-
-void ExportStrided(py::module_& m) {
-  const py::arg a("a"), out("out"), shape("shape"), strides("strides"), offset("offset");
-  m.def("compact", &Compact, a, out, shape, strides, offset, release_gil);
-  m.def("ewise_setitem", &EwiseSetitem, a, out, shape, strides, offset, release_gil);
-  m.def("scalar_setitem", &ScalarSetitem, py::arg("size"), py::arg("val"), out, shape, strides, offset, release_gil);
-}
-
-void ExportReductions(py::module_& m) {
-  const py::arg a("a"), out("out"), reduce_size("reduce_size"), cols("cols"), out_grad("out_grad");
-  m.def("reduce_sum", &ReduceSum, a, out, reduce_size, release_gil);
-  m.def("reduce_prod", &ReduceProd, a, out, reduce_size, release_gil);
-  m.def("reduce_max", &ReduceMax, a, out, reduce_size, release_gil);
-  m.def("reduce_min", &ReduceMin, a, out, reduce_size, release_gil);
-  m.def("reduce_argmax", &ReduceArgmax, a, out, reduce_size, release_gil);
-  m.def("reduce_argmin", &ReduceArgmin, a, out, reduce_size, release_gil);
-  m.def("logsumexp", &Logsumexp, a, out, cols, release_gil);
-  m.def("logsumexp_backward", &LogsumexpBackward, a, py::arg("lse"), out_grad, out, cols, release_gil);
-  m.def("logsoftmax", &Logsoftmax, a, out, cols, release_gil);
-  m.def("logsoftmax_backward", &LogsoftmaxBackward, py::arg("y"), out_grad, out, cols, release_gil);
-}
-
-void ExportProducts(py::module_& m) {
-  const py::arg a("a"), b("b"), out("out"), batch("batch"), rows("m"), inner("n"), columns("p");
-  m.def("matmul", &Matmul, a, b, out, rows, inner, columns, release_gil);
-  m.def("matmul_batched", &MatmulBatched, a, b, out, batch, rows, inner, columns, py::arg("a_stride"),
-        py::arg("b_stride"), release_gil);
-}
-
-void ExportGather(py::module_& m) {
-  const py::arg a("a"), indices("indices"), out("out"), outer("outer"), axis_size("axis_size"), inner("inner");
-  m.def("take", &Take, a, indices, out, outer, axis_size, inner, release_gil);
-  m.def("scatter_add", &ScatterAdd, a, indices, out, outer, axis_size, inner, release_gil);
-}
-
-void TranslateTypeError(std::exception_ptr thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const TypeError& error) {
-    py::set_error(PyExc_TypeError, error.what());
-  }
 }
 
 }  // namespace
 
 PYBIND11_MODULE(kernels_cpu, m) {
   m.doc() = "The library's CPU kernels on flat storage of six dtypes.";
-  py::register_local_exception_translator(&TranslateTypeError);
   ExportStorage(m);
-  ExportElementwise(m);
-  ExportStrided(m);
-  ExportReductions(m);
-  ExportProducts(m);
-  ExportGather(m);
+  ExportKernels(m);
   // where the float32 kernel was measured to be faster than the course's plain one
   m.attr("__fast__") = py::make_tuple("matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem");
 }

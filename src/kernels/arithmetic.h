@@ -11,7 +11,7 @@
 namespace needle {
 
 template <typename T>
-inline T Add(T a, T b) {
+NEEDLE_HOST_DEVICE inline T Add(T a, T b) {
   if constexpr (kIsInteger<T>) {
     using Unsigned = std::make_unsigned_t<T>;  // signed overflow is undefined
     return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
@@ -21,7 +21,7 @@ inline T Add(T a, T b) {
 }
 
 template <typename T>
-inline T Multiply(T a, T b) {
+NEEDLE_HOST_DEVICE inline T Multiply(T a, T b) {
   if constexpr (kIsInteger<T>) {
     using Unsigned = std::make_unsigned_t<T>;
     return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
@@ -32,7 +32,7 @@ inline T Multiply(T a, T b) {
 
 /// a to the power b; for integers b must not be negative.
 template <typename T>
-inline T Power(T a, T b) {
+NEEDLE_HOST_DEVICE inline T Power(T a, T b) {
   if constexpr (kIsBool<T>) {
     return a || !b;
   } else if constexpr (kIsFloat<T>) {
@@ -47,22 +47,22 @@ inline T Power(T a, T b) {
 }
 
 template <typename T>
-inline bool IsNan(T a) {
+NEEDLE_HOST_DEVICE inline bool IsNan(T a) {
   return a != a;
 }
 
 template <typename T>
-inline T Maximum(T a, T b) {
+NEEDLE_HOST_DEVICE inline T Maximum(T a, T b) {
   return a > b || IsNan(a) ? a : b;
 }
 
 template <typename T>
-inline T Minimum(T a, T b) {
+NEEDLE_HOST_DEVICE inline T Minimum(T a, T b) {
   return a < b || IsNan(a) ? a : b;
 }
 
 template <typename T>
-inline T Absolute(T a) {
+NEEDLE_HOST_DEVICE inline T Absolute(T a) {
   if constexpr (kIsFloat<T>) {
     return std::abs(a);
   } else if constexpr (std::is_signed_v<T>) {
@@ -74,21 +74,22 @@ inline T Absolute(T a) {
 
 /// -1, 0 or 1; a NaN stays one.
 template <typename T>
-inline T Sign(T a) {
+NEEDLE_HOST_DEVICE inline T Sign(T a) {
   return IsNan(a) ? a : static_cast<T>((a > 0) - (a < 0));
 }
 
 /// Conversion between types: to bool it asks "not 0?", and a float loses its fraction.  What no integer holds (NaN,
 /// infinity, too large) becomes the lowest, as on x86 in NumPy; where C++ leaves it open, this does not.
 template <typename To, typename From>
-inline To Convert(From a) {
+NEEDLE_HOST_DEVICE inline To Convert(From a) {
   if constexpr (kIsBool<To>) {
     return To(a != From(0));
   } else if constexpr (kIsFloat<From> && kIsInteger<To>) {
     using Wide = std::conditional_t<sizeof(To) == 8, int64_t, int32_t>;
     constexpr From limit = sizeof(To) == 8 ? From(9223372036854775808.0) : From(2147483648.0);
+    constexpr Wide lowest = std::numeric_limits<Wide>::min();
     const bool fits = a > -limit - (sizeof(To) < 8) && a < limit;
-    return static_cast<To>(fits ? static_cast<Wide>(a) : std::numeric_limits<Wide>::min());
+    return static_cast<To>(fits ? static_cast<Wide>(a) : lowest);
   } else {
     return static_cast<To>(a);
   }

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "../checks.h"
+#include "memory.h"
 
 namespace needle {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};  // one cache line, and the widest vector register
 
 std::atomic<int64_t> allocated_bytes{0};
 
@@ -24,10 +23,7 @@ int64_t CheckedBytes(int64_t size, DType dtype) {
 }  // namespace
 
 Buffer::Buffer(int64_t size, DType dtype)
-    : data_(::operator new(static_cast<size_t>(CheckedBytes(size, dtype)), kAlignment)),
-      size_(size),
-      dtype_(dtype),
-      owns_(true) {
+    : data_(AllocateMemory(CheckedBytes(size, dtype))), size_(size), dtype_(dtype), owns_(true) {
   allocated_bytes += bytes();
 }
 
@@ -39,7 +35,7 @@ Buffer::Buffer(void* memory, int64_t size, DType dtype, std::shared_ptr<void> ow
 Buffer::~Buffer() {
   if (!owns_) return;
   allocated_bytes -= bytes();
-  ::operator delete(data_, kAlignment);
+  FreeMemory(data_, bytes());
 }
 
 void* Buffer::operator new(size_t bytes) {

@@ -1,4 +1,4 @@
-// Flat storage of one dtype: what all kernels take and fill.
+// Flat storage of one dtype: what all kernels take and fill.  In the module of CUDA's kernels it is memory of the GPU.
 #ifndef NEEDLE_KERNELS_BUFFER_H_
 #define NEEDLE_KERNELS_BUFFER_H_
 
@@ -8,7 +8,13 @@
 
 #include "dtype.h"
 
+// Each module of kernels has a Buffer of its own kind, so that Python cannot hand the CPU's to a GPU's kernel.
+#ifndef NEEDLE_KERNELS_MODULE
+#define NEEDLE_KERNELS_MODULE kernels_cpu
+#endif
+
 namespace needle {
+inline namespace NEEDLE_KERNELS_MODULE {
 
 class Buffer {
  public:
@@ -48,6 +54,8 @@ class Buffer {
   bool owns_;
   std::shared_ptr<void> owner_;
 };
+
+}  // namespace NEEDLE_KERNELS_MODULE
 
 /// Bytes that live buffers own.
 int64_t AllocatedBytes();

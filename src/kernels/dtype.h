@@ -7,13 +7,20 @@
 #include <string>
 #include <type_traits>
 
+// what both the CPU's and CUDA's kernels call; a C++ compiler never sees the words
+#ifdef __CUDACC__
+#define NEEDLE_HOST_DEVICE __host__ __device__
+#else
+#define NEEDLE_HOST_DEVICE
+#endif
+
 namespace needle {
 
 /// One byte, true unless 0: unlike C++'s bool it may hold any byte that memory from elsewhere may hold.
 struct Bool {
   Bool() = default;
-  Bool(bool value) : byte(value) {}  // NOLINT: a Bool is to read like a bool
-  operator bool() const { return byte != 0; }
+  NEEDLE_HOST_DEVICE Bool(bool value) : byte(value) {}  // NOLINT: a Bool is to read like a bool
+  NEEDLE_HOST_DEVICE operator bool() const { return byte != 0; }
   uint8_t byte;
 };
 

@@ -1,8 +1,6 @@
 #include "elementwise.h"
 
-#include <cmath>
-
-#include "arithmetic.h"
+#include "formulas.h"
 #include "parallel.h"
 
 namespace needle {
@@ -18,67 +16,7 @@ void Map(int64_t size, T* out, const Formula& formula) {
   });
 }
 
-// ---- the formulas -------------------------------------------------------------------------------------------------
-
-// each a struct with the formula, for the types that it is defined for
-#define NEEDLE_UNARY(name, Types, formula)                \
-  struct name {                                           \
-    using types = Types;                                  \
-    static constexpr const char* kEwise = "ewise_" #name; \
-    template <typename T>                                 \
-    static T Apply(T a) {                                 \
-      return formula;                                     \
-    }                                                     \
-  };
-#define NEEDLE_BINARY(name, Types, Result, formula)         \
-  struct name {                                             \
-    using types = Types;                                    \
-    static constexpr const char* kEwise = "ewise_" #name;   \
-    static constexpr const char* kScalar = "scalar_" #name; \
-    template <typename T>                                   \
-    static Result Apply(T a, T b) {                         \
-      return formula;                                       \
-    }                                                       \
-  };
-
-// clang-format off
-namespace op {
-//            name     types       result  formula in a and b
-NEEDLE_BINARY(add,     AnyType,    T,      Add(a, b))
-NEEDLE_BINARY(mul,     AnyType,    T,      Multiply(a, b))
-NEEDLE_BINARY(div,     FloatType,  T,      a / b)
-NEEDLE_BINARY(power,   AnyType,    T,      Power(a, b))
-NEEDLE_BINARY(maximum, AnyType,    T,      Maximum(a, b))
-NEEDLE_BINARY(minimum, AnyType,    T,      Minimum(a, b))
-NEEDLE_BINARY(eq,      AnyType,    float,  a == b)
-NEEDLE_BINARY(ne,      AnyType,    float,  a != b)
-NEEDLE_BINARY(ge,      AnyType,    float,  a >= b)
-NEEDLE_BINARY(gt,      AnyType,    float,  a > b)
-NEEDLE_BINARY(le,      AnyType,    float,  a <= b)
-NEEDLE_BINARY(lt,      AnyType,    float,  a < b)
-
-//            name     types       formula in a
-NEEDLE_UNARY(log,      FloatType,  std::log(a))
-NEEDLE_UNARY(exp,      FloatType,  std::exp(a))
-NEEDLE_UNARY(tanh,     FloatType,  std::tanh(a))
-NEEDLE_UNARY(sqrt,     FloatType,  std::sqrt(a))
-NEEDLE_UNARY(sin,      FloatType,  std::sin(a))
-NEEDLE_UNARY(cos,      FloatType,  std::cos(a))
-NEEDLE_UNARY(abs,      NumberType, Absolute(a))
-NEEDLE_UNARY(sign,     NumberType, Sign(a))
-}  // namespace op
-// clang-format on
-
 // ---- the kernels --------------------------------------------------------------------------------------------------
-
-template <typename Op, typename T>
-using ResultOf = decltype(Op::template Apply<T>(T(), T()));
-
-/// The dtype of a formula's result: the operands' own, but float32 for a comparison.
-template <typename Op, typename T>
-DType ResultDType(DType operands) {
-  return std::is_same_v<ResultOf<Op, T>, T> ? operands : DType::kFloat32;
-}
 
 template <typename Op, typename T>
 void RefuseNegativePower(const char* who, const T* exponents, int64_t size) {
@@ -137,13 +75,10 @@ std::vector<Row<ScalarKernel>> ScalarRowsOf() {
   return {{Ops::kScalar, &WithScalar<Ops>}...};
 }
 
-#define NEEDLE_BINARY_OPS \
-  op::add, op::mul, op::div, op::power, op::maximum, op::minimum, op::eq, op::ne, op::ge, op::gt, op::le, op::lt
-
 }  // namespace
 
 std::vector<Row<UnaryKernel>> UnaryRows() {
-  return UnaryRowsOf<op::log, op::exp, op::tanh, op::sqrt, op::sin, op::cos, op::abs, op::sign>();
+  return UnaryRowsOf<NEEDLE_UNARY_OPS>();
 }
 
 std::vector<Row<BinaryKernel>> BinaryRows() {

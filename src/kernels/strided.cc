@@ -1,10 +1,10 @@
 #include "strided.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "parallel.h"
+#include "view.h"
 
 namespace needle {
 namespace {
@@ -27,31 +27,6 @@ void VisitWord(DType dtype, const Visitor& visitor) {
     default:
       return visitor(static_cast<Word8*>(nullptr));
   }
-}
-
-/// A checked view with as few axes as can describe it.
-struct View {
-  Dims shape, strides;
-  int64_t offset;
-
-  int64_t RunLength() const { return shape.empty() ? 1 : shape.back(); }
-  int64_t RunStride() const { return shape.empty() ? 1 : strides.back(); }
-};
-
-/// Leave out axes of extent 1, and merge an axis with the one before it where one stride serves both.
-View Simplify(const Dims& shape, const Dims& strides, int64_t offset) {
-  View view{{}, {}, offset};
-  for (size_t axis = 0; axis < shape.size(); axis++) {
-    if (shape[axis] == 1) continue;
-    if (!view.shape.empty() && view.strides.back() == strides[axis] * shape[axis]) {
-      view.shape.back() *= shape[axis];
-      view.strides.back() = strides[axis];
-    } else {
-      view.shape.push_back(shape[axis]);
-      view.strides.push_back(strides[axis]);
-    }
-  }
-  return view;
 }
 
 /// Where the run with this number begins: its number in the mixed radix of the outer axes, times the strides.
@@ -80,20 +55,6 @@ void CopyRun(const Word* from, int64_t from_stride, Word* to, int64_t to_stride,
   } else {
     for (int64_t i = 0; i < length; i++) to[i * to_stride] = from[i * from_stride];
   }
-}
-
-/// Whether two indices of the view may mean one element: then the order of writes matters.
-bool MayRepeat(const View& view) {
-  std::vector<std::pair<int64_t, int64_t>> axes;  // (step, extent)
-  for (size_t axis = 0; axis < view.shape.size(); axis++)
-    axes.push_back({std::abs(view.strides[axis]), view.shape[axis]});
-  std::sort(axes.begin(), axes.end());
-  int64_t reach = 0;  // of the axes with smaller steps
-  for (auto [step, extent] : axes) {
-    if (step <= reach) return true;
-    reach += step * (extent - 1);
-  }
-  return false;
 }
 
 }  // namespace
