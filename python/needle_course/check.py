@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from . import hints as hint_files
 from . import regions, stages, testrun
@@ -42,7 +41,7 @@ def run(
     wanted = chosen(course, stage, question)
     report = Report(stage_id, course.root)
     results = check_parts(course, stage, [part for _, parts in wanted for part in parts], case_seconds, report.notes)
-    name_what_blocks(course, stage, results, case_seconds, report.notes)
+    name_what_blocks(course, results, case_seconds)
     for asked, parts in wanted:
         report.questions.append(question_result(asked, [results[part.id] for part in parts]))
     for part in report.parts():
@@ -99,7 +98,7 @@ def check_parts(
     filled = [part for part in parts if part.id not in blank]
     if not filled:
         return results
-    trouble = testrun.build(course.root) if needs_build(stage) else ""
+    trouble = testrun.build(course.root) if stage.needs_build else ""
     if trouble:
         message = f"the native modules do not build:\n{trouble}"
         return {**results, **{part.id: PartResult(part.id, part.title, ERROR, message) for part in filled}}
@@ -109,10 +108,6 @@ def check_parts(
     for part in filled:
         results[part.id] = part_result(part, outcome, foreign)
     return results
-
-
-def needs_build(stage: stages.Stage) -> bool:
-    return stage.backend == "nd"
 
 
 def parsed(test: str) -> tuple[str, str, str]:
@@ -204,56 +199,33 @@ def what_is_missing(part: stages.Part, cases: list[Case], outcome: testrun.Outco
 # ---- what blocks ----------------------------------------------------------------------------------------------------
 
 
-def name_what_blocks(
-    course: stages.Course,
-    stage: stages.Stage,
-    results: dict[str, PartResult],
-    case_seconds: float,
-    notes: list[str],
-) -> None:
-    """Parts that are red while one that they need is red become `blocked`, with its name in front of their message."""
+def name_what_blocks(course: stages.Course, results: dict[str, PartResult], case_seconds: float) -> None:
+    """Parts that are red because of something they need become `blocked`, with its name in front of their message.
+
+    A blank shows by its NotImplementedError wherever it is used, so only what is filled can spoil a result unseen.
+    """
     red = [result for result in results.values() if result.status in (FAILED, ERROR, BLOCKED)]
-    if not red:
-        return
-    needed = {result.id: list(needs_of(course, result.id)) for result in red}
+    blanks = {result.id: blank_met(result) for result in red}
+    needs = {part.id: course.needs_of(part) for stage in course.stages.values() for part in stage.parts}
     known = dict(results)
-    learn_about(course, known, (part for parts in needed.values() for part in parts), case_seconds)
+    open_ends = [part for result in red if not blanks[result.id] for part in needs[result.id]]
+    learn_about(course, known, open_ends, case_seconds)
     for result in red:
-        culprit = next((known[part.id] for part in needed[result.id] if known[part.id].status != PASSED), None)
-        tag = BLANK_OF.search(result.message) if result.status == BLOCKED else None
-        if culprit is None and tag is None:
-            continue
-        blocker = f"{culprit.id} ({culprit.status.replace('_', ' ')})" if culprit else f"{tag[1]} (not implemented)"
-        result.status, result.message = BLOCKED, f"blocked by {blocker}; get that green first\n{result.message}"
+        wrong = [part.id for part in needs[result.id] if part.id in known and known[part.id].status == FAILED]
+        blocker = blanks[result.id] or next(iter(wrong), None)
+        if blocker and blocker != result.id:
+            state = "not implemented" if blanks[result.id] else known[blocker].status
+            result.message = f"blocked by {blocker} ({state}); get that green first\n{result.message}"
+            result.status = BLOCKED
 
 
-def needs_of(course: stages.Course, part: str) -> Iterator[stages.Part]:
-    """All parts that this one needs, what they need first, each once."""
-    seen = {part}
-
-    def walk(name: str) -> Iterator[stages.Part]:
-        for need in needs_by_name(course, name):
-            for other in parts_of(course, need):
-                if other.id not in seen:
-                    seen.add(other.id)
-                    yield from walk(other.id)
-                    yield other
-
-    return walk(part)
-
-
-def needs_by_name(course: stages.Course, part: str) -> list[str]:
-    """What the part names, and what its question does."""
-    for asked in course.stage(part.partition("/")[0]).questions:
-        for mine in asked.parts:
-            if mine.id == part:
-                return [*asked.needs, *mine.needs]
-    return []
-
-
-def parts_of(course: stages.Course, name: str) -> list[stages.Part]:
-    found: Any = course.find(name)
-    return list(found.parts) if isinstance(found, stages.Question) else [found]
+def blank_met(result: PartResult) -> str:
+    """The other part whose blank a case ran into, or ""."""
+    for case in result.cases:
+        tag = BLANK_OF.search(case.message) if case.status == NOT_IMPLEMENTED else None
+        if tag and tag[1] != result.id:
+            return tag[1]
+    return ""
 
 
 def learn_about(
