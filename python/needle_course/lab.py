@@ -14,12 +14,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from . import listing, regions
 from .errors import UserError
 from .experiments import SMOKE, best_of, run_cpp, run_cuda
+from .figures.graph import draw as draw_graph
 from .figures.library_map import library_map
 from .figures.plots import Plot, curves, images, panels, paths_on
 from .figures.svg import Svg
@@ -155,7 +157,7 @@ def _install_missing() -> str:
 def _build() -> str:
     """Build the native modules of this tree, if it has any; one line that says how it went."""
     script = _Place.root / "tools" / "build_native.py"
-    if not script.is_file() or not (_Place.root / "src").is_dir():
+    if not script.is_file() or not _course(_Place.root).stage(_Place.stage).needs_build:
         return "nothing to build in this stage"
     start = time.monotonic()
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=_environment())
@@ -208,10 +210,9 @@ def show_blank(tag: str) -> Listing:
     return Listing(path.relative_to(_Place.root).as_posix(), region.line, lines, "open it, fill it, save it")
 
 
-def show_graph(*tensors: Any, **options: Any) -> Any:
-    """The graph that computed some tensors, drawn; names={"x": x} puts names on nodes."""
-    visualize = importlib.import_module(type(tensors[0]).__module__.split(".")[0] + ".visualize")
-    return visualize.graph(list(tensors), **options)
+def show_graph(*tensors: Any, names: Mapping[str, Any] | None = None, notes: Mapping[Any, object] | None = None) -> Svg:
+    """The graph that computed some tensors, drawn.  names={"x": x} names nodes; notes={x: "first"} writes on them."""
+    return draw_graph(tensors, names, notes)
 
 
 # ---- running what the files say now ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .svg import Svg
 
@@ -52,9 +52,10 @@ def library_map(place: str, stage: str) -> Svg:
     if lit is None:
         raise ValueError(f"here: no room for {place!r}; wanted one of {', '.join(room.name for room in rooms)}")
     inside = place[len(lit.name) + 1 :]
+    rooms = [_spread(room, rooms) for room in rooms]
     floors = max(room.floor for room in rooms)
     columns = max(room.column + room.width for room in rooms)
-    body = [_box(room, room is lit, inside, floors) for room in rooms]
+    body = [_box(room, room.name == lit.name, inside, floors) for room in rooms]
     summary = f"Map of the library. You are in {lit.path}" + (f", at {inside}." if inside else ".")
     size = columns * CELL + 2 * MARGIN, (floors + 1) * (HEIGHT + GAP) + 2 * MARGIN
     return Svg("".join(body), size, summary)
@@ -65,6 +66,14 @@ def open_rooms(stage: str) -> list[Room]:
     if stage == "hw0":
         return list(HW0_ROOMS)
     return [room for room in ROOMS if room.opens <= stage]  # hw1 < hw2 < … < hw4 < hw4_extra, as text too
+
+
+def _spread(room: Room, rooms: list[Room]) -> Room:
+    """The room on the lowest floor that leaves none empty, and as wide as all where it is alone there."""
+    floor = len({other.floor for other in rooms if other.floor < room.floor})
+    if any(other.floor == room.floor for other in rooms if other is not room):
+        return replace(room, floor=floor)
+    return replace(room, floor=floor, column=0, width=max(other.column + other.width for other in rooms))
 
 
 def _box(room: Room, lit: bool, inside: str, floors: int) -> str:
