@@ -27,9 +27,8 @@ def _is_tree(path: str) -> bool:
 
 def check(package: str = HERE) -> None:
     """Raise ImportError if the current directory or the running script belongs to a tree that is not package's."""
-    script = sys.argv[0] if getattr(sys, "argv", None) else ""
     try:
-        places = [os.getcwd(), *([os.path.dirname(os.path.abspath(script))] if os.path.isfile(script) else [])]
+        places = [os.getcwd(), *_folder_of_script()]
     except OSError:  # the current directory is gone
         return
     for place in places:
@@ -39,6 +38,15 @@ def check(package: str = HERE) -> None:
                 f"needle: this is the needle of {package}, but you are in the tree {tree}; "
                 f"run with PYTHONPATH={os.path.join(tree, 'python')} or use that tree's own environment"
             )
+
+
+def _folder_of_script() -> list[str]:
+    """The folder of the running script, unless it is a tool of the environment, such as pytest, which is nobody's work."""
+    script = sys.argv[0] if getattr(sys, "argv", None) else ""
+    if not os.path.isfile(script):
+        return []
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(script)))
+    return [] if (folder + os.sep).startswith(os.path.realpath(sys.prefix) + os.sep) else [folder]
 
 
 check()

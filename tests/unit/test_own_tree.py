@@ -56,3 +56,17 @@ def test_a_package_in_its_own_tree_passes(other_tree: Path, monkeypatch: pytest.
     own_tree.check(str(other_tree / "python" / "needle"))
     with pytest.raises(ImportError, match="own environment"):
         own_tree.check()
+
+
+def test_a_tool_of_an_environment_in_another_tree_may_run_ours(
+    other_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = other_tree / ".venv" / "bin" / "pytest"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(tool)])
+    with pytest.raises(ImportError, match="own environment"):
+        own_tree.check()
+    monkeypatch.setattr(sys, "prefix", str(other_tree / ".venv"))
+    own_tree.check()
