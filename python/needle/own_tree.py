@@ -41,7 +41,7 @@ def check(package: str = HERE) -> None:
 
 
 def _folder_of_script() -> list[str]:
-    """The folder of the running script, unless it is a tool of the environment, such as pytest, which is nobody's work."""
+    """The folder of the running script, unless it is a tool of the environment, as pytest is."""
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
     if not os.path.isfile(script):
         return []
