@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-DEFAULT_BACKEND = "nd"
+from .defaults import BACKEND as DEFAULT_BACKEND
 
 BACKEND = os.environ.get("NEEDLE_BACKEND") or DEFAULT_BACKEND
 

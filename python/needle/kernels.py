@@ -14,10 +14,10 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .defaults import KERNELS as DEFAULT_MODE
 from .errors import ArgumentError
 
 MODES = ("course", "fast")
-DEFAULT_MODE = "fast"
 
 
 class Operation(NamedTuple):
