@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Homework 0 · A classifier from nothing but arrays
 #
-# You will write a program that learns to read handwritten digits: first with one matrix, then with
-# two, and the first one a second time in C++. There is no framework here, only NumPy and loops; at
-# the end you will have written every derivative yourself and know what each number is for.
+# You will write a program that learns to read handwritten digits: first with one matrix, then
+# with two, and the first one a second time in C++. There is no framework here, only NumPy and
+# loops; at the end you will have written every derivative yourself and know what each number is
+# for.
 #
 # Your code lives in two files, `hw/hw0/src/simple_ml.py` and `hw/hw0/src/simple_ml_ext.cpp`. The
 # way of working is the same for every question: **read, run the experiment, fill the blank in the
-# file with any editor, save it, run the check.** The check starts a process of its own on the saved
-# file, so there is nothing to restart.
+# file with any editor, save it, run the check.** The check starts a process of its own on the
+# saved file, so there is nothing to restart.
 
 # %%
 setup("hw0")
@@ -33,8 +34,8 @@ here("hw0/simple_ml/add")
 # %% [markdown]
 # ### First, watch it happen
 #
-# The same `+` adds numbers, lists and arrays, and does something different each time. Of two arrays
-# whose shapes differ it stretches what has extent 1, which is handy when you meant it:
+# The same `+` adds numbers, lists and arrays, and does something different each time. Of two
+# arrays whose shapes differ it stretches what has extent 1, which is handy when you meant it:
 
 # %%
 import numpy as np
@@ -44,8 +45,9 @@ print(np.array([1, 2]) + np.array([3, 4]))
 print(np.array([1, 2, 3]) + np.array([[10], [20]]))
 
 # %% [markdown]
-# The last result has shape (2, 3) though neither input has. Keep it in mind: a bug in this homework
-# is most often an array of shape (n,) that met one of shape (n, 1), and quietly became (n, n).
+# The last result has shape (2, 3) though neither input has. Keep it in mind: a bug in this
+# homework is most often an array of shape (n,) that met one of shape (n, 1), and quietly became
+# (n, n).
 #
 # ### The contract
 #
@@ -68,8 +70,8 @@ multiply(3, np.array([1, 2]))
 # %% [markdown]
 # ### Yours
 #
-# Open the file, replace the line between the two markers, save. The markers stay: they are how the
-# tools find your answer.
+# Open the file, replace the line between the two markers, save. The markers stay: they are how
+# the tools find your answer.
 
 # %%
 show_blank("hw0/add")
@@ -83,8 +85,8 @@ check("hw0/add")
 # %% [markdown]
 # ### Look at it
 #
-# `fresh` imports your file anew, as it is saved now. Python itself keeps the first version that it
-# imported, so without `fresh` an edit would seem to have no effect.
+# `fresh` imports your file anew, as it is saved now. Python itself keeps the first version that
+# it imported, so without `fresh` an edit would seem to have no effect.
 
 # %%
 simple_ml = fresh("simple_ml")
@@ -96,7 +98,8 @@ print(simple_ml.add(np.array([1, 2]), 0.5))
 #
 # 1. What is `add([1, 2], [3, 4])`, with lists, and what does that say about the word "add"?
 # 2. Make two arrays of a million `float32`. How many nanoseconds does `add` need for each entry?
-#    And the list comprehension `[a + b for a, b in zip(x, y)]`? (`best_of(lambda: …)` gives seconds.)
+#    And the list comprehension `[a + b for a, b in zip(x, y)]`? (`best_of(lambda: …)` gives
+#    seconds.)
 #
 # ## Question 2 · `parse_mnist`: from bytes to numbers
 #
@@ -109,8 +112,8 @@ here("hw0/simple_ml/parse_mnist")
 # %% [markdown]
 # ### First, watch it happen
 #
-# Four bytes hold one whole number. Which end comes first is a convention, and reading with the wrong
-# one does not fail: it gives another number.
+# Four bytes hold one whole number. Which end comes first is a convention, and reading with the
+# wrong one does not fail: it gives another number.
 
 # %%
 import struct
@@ -120,9 +123,9 @@ print(list(four_bytes))
 print(struct.unpack(">I", four_bytes), struct.unpack("<I", four_bytes))
 
 # %% [markdown]
-# 2051 became 50,855,936. That is what a *magic number* at the start of a file is for: whoever reads
-# anything else there knows that the file, or the reading, is wrong. Here is a whole label file, made
-# in memory and taken apart again:
+# 2051 became 50,855,936. That is what a *magic number* at the start of a file is for: whoever
+# reads anything else there knows that the file, or the reading, is wrong. Here is a whole label
+# file, made in memory and taken apart again:
 
 # %%
 label_file = struct.pack(">II", 2049, 3) + bytes([7, 2, 1])  # magic, count, then one byte a label
@@ -208,8 +211,8 @@ check("hw0/parse_mnist")
 #
 # ### Look at it
 #
-# The full data set need not be on this machine. A smaller one comes with the course: 1,797 digits of
-# 8 × 8 pixels. We write some in MNIST's format, and your function reads them back.
+# The full data set need not be on this machine. A smaller one comes with the course: 1,797 digits
+# of 8 × 8 pixels. We write some in MNIST's format, and your function reads them back.
 
 # %%
 train_images, train_labels, test_images, test_labels = digits()
@@ -226,14 +229,15 @@ images(X.reshape(20, 8, 8), [str(label) for label in y])
 # %% [markdown]
 # ### Two questions that want a measurement
 #
-# 1. How large is `images.gz` against the bytes in it, and against `X.nbytes`? Where does the factor
-#    four in the second comparison come from?
-# 2. Read the header with `"<IIII"` instead. Which of the four numbers is still right, and why that one?
+# 1. How large is `images.gz` against the bytes in it, and against `X.nbytes`? Where does the
+#    factor four in the second comparison come from?
+# 2. Read the header with `"<IIII"` instead. Which of the four numbers is still right, and why
+#    that one?
 #
 # ## Question 3 · `softmax_loss`: one number for "how wrong"
 #
-# A classifier gives each of ten digits a score, its *logit*; the largest one is its answer. To make it
-# better we need a number that falls as the answers get better, and changes smoothly.
+# A classifier gives each of ten digits a score, its *logit*; the largest one is its answer. To
+# make it better we need a number that falls as the answers get better, and changes smoothly.
 
 # %%
 here("hw0/simple_ml/softmax_loss")
@@ -256,8 +260,8 @@ print(softmax(scores).round(3))
 print(softmax(scores + 5).round(3))
 
 # %% [markdown]
-# The loss is minus the logarithm of the probability that the *right* class got. Sure and right costs
-# almost nothing; sure and wrong costs a lot:
+# The loss is minus the logarithm of the probability that the *right* class got. Sure and right
+# costs almost nothing; sure and wrong costs a lot:
 
 # %%
 for right in range(3):
@@ -265,8 +269,8 @@ for right in range(3):
     print(f"right class {right}: probability {probability:.3f}, loss {-np.log(probability):.3f}")
 
 # %% [markdown]
-# A network that knows nothing gives each of ten classes a tenth, which costs $\log 10 \approx 2.303$. If
-# your training ever starts far above that, something is wrong before the first step.
+# A network that knows nothing gives each of ten classes a tenth, which costs $\log 10 \approx
+# 2.303$. If your training ever starts far above that, something is wrong before the first step.
 #
 # ### Why it breaks if you write it as it stands
 
@@ -284,8 +288,9 @@ print(softmax(large - large.max()))
 #
 # $$\ell(z, y) = -\log \frac{e^{z_y}}{\sum_j e^{z_j}} = \log \sum_j e^{z_j} - z_y.$$
 #
-# With $m = \max_j z_j$, the first term is $m + \log \sum_j e^{z_j - m}$: same number, no overflow. The
-# loss of a batch is the *mean* over its samples, so that it does not depend on their number.
+# With $m = \max_j z_j$, the first term is $m + \log \sum_j e^{z_j - m}$: same number, no
+# overflow. The loss of a batch is the *mean* over its samples, so that it does not depend on
+# their number.
 #
 # ### The contract
 #
@@ -298,9 +303,9 @@ print(softmax(large - large.max()))
 #
 # ### A neighbour, complete
 #
-# The *hinge loss* wants the right logit to lead every other by 1 and charges what is missing. It takes
-# the right logit of each row by *pairs* of indices, which is the one trick that you need, too: row 0
-# with `y[0]`, row 1 with `y[1]`, and so on.
+# The *hinge loss* wants the right logit to lead every other by 1 and charges what is missing. It
+# takes the right logit of each row by *pairs* of indices, which is the one trick that you need,
+# too: row 0 with `y[0]`, row 1 with `y[1]`, and so on.
 
 # %%
 def hinge_loss(Z, y):
@@ -315,9 +320,9 @@ def hinge_loss(Z, y):
 hinge_loss(np.array([[2.0, 1.0, -1.0], [0.0, 0.5, 3.0]]), np.array([0, 1]))
 
 # %% [markdown]
-# `right[:, np.newaxis]` is the column (2, 1) of the right logits. Without it, shape (2,) would meet
-# (2, 3) and NumPy would refuse; with three samples and three classes it would *not* refuse, and
-# subtract the wrong numbers.
+# `right[:, np.newaxis]` is the column (2, 1) of the right logits. Without it, shape (2,) would
+# meet (2, 3) and NumPy would refuse; with three samples and three classes it would *not* refuse,
+# and subtract the wrong numbers.
 #
 # ### Yours
 
@@ -357,14 +362,15 @@ curves({"softmax loss": losses}, x=leads, xlabel="lead of the right logit")
 #
 # ### Two questions that want a measurement
 #
-# 1. What is the slope of that curve at −10, at 0 and at 10? Guess its formula from the three numbers.
-# 2. Compute the loss for logits `[0, 1e8]` and right class 0, in float32 and in float64, with your
-#    function and without the shift.
+# 1. What is the slope of that curve at −10, at 0 and at 10? Guess its formula from the three
+#    numbers.
+# 2. Compute the loss for logits `[0, 1e8]` and right class 0, in float32 and in float64, with
+#    your function and without the shift.
 #
 # ## Question 4 · `softmax_regression_epoch`: learning by going downhill
 #
-# One matrix $\Theta$ turns 64 pixels into ten logits. We start from zeros and change it, a little at a
-# time, in the direction in which the loss falls.
+# One matrix $\Theta$ turns 64 pixels into ten logits. We start from zeros and change it, a little
+# at a time, in the direction in which the loss falls.
 
 # %%
 here("hw0/simple_ml/softmax_regression_epoch")
@@ -394,25 +400,25 @@ def numerical_slope(f, weights, index, nudge=1e-5):
 numerical_slope(loss, theta, (20, 3))
 
 # %% [markdown]
-# Doing that for all 640 weights gives the *gradient*: a matrix of the shape of $\Theta$, holding the slope
-# for every weight. It takes 1,280 evaluations of the loss for one step. And how far should one nudge? Take a
-# slope that we know, that of $e^x$ at 1, which is $e$:
+# Doing that for all 640 weights gives the *gradient*: a matrix of the shape of $\Theta$, holding
+# the slope for every weight. It takes 1,280 evaluations of the loss for one step. And how far
+# should one nudge? Take a slope that we know, that of $e^x$ at 1, which is $e$:
 
 # %%
 nudges = [10.0**-k for k in range(1, 14)]
 errors = [abs(numerical_slope(np.exp, np.ones(1), 0, n)[0] - np.e) for n in nudges]
-curves({"error of the slope": errors}, x=nudges, xlabel="nudge", ylabel="error", log=True, logx=True)
+curves({"slope": errors}, x=nudges, xlabel="nudge", ylabel="error", log=True, logx=True)
 
 # %% [markdown]
-# From the right, the error falls with the square of the nudge; from the left it *rises* as the nudge gets
-# smaller, since the difference of two nearly equal numbers keeps few of their digits. So numerical slopes
-# are slow and never quite right; they are good for one thing, **checking a formula**. Let us get the
-# formula.
+# From the right, the error falls with the square of the nudge; from the left it *rises* as the
+# nudge gets smaller, since the difference of two nearly equal numbers keeps few of their digits.
+# So numerical slopes are slow and never quite right; they are good for one thing, **checking a
+# formula**. Let us get the formula.
 #
 # ### The gradient by hand
 #
-# Take one sample with input $x$ (64 numbers), logits $z = \Theta^\top x$ and right class $y$. How does
-# $\ell = \log \sum_j e^{z_j} - z_y$ depend on one logit $z_i$? The first term gives
+# Take one sample with input $x$ (64 numbers), logits $z = \Theta^\top x$ and right class $y$. How
+# does $\ell = \log \sum_j e^{z_j} - z_y$ depend on one logit $z_i$? The first term gives
 #
 # $$\frac{\partial}{\partial z_i} \log \sum_j e^{z_j} = \frac{e^{z_i}}{\sum_j e^{z_j}} = p_i,$$
 #
@@ -420,18 +426,20 @@ curves({"error of the slope": errors}, x=nudges, xlabel="nudge", ylabel="error",
 #
 # $$\frac{\partial \ell}{\partial z_i} = p_i - [i = y]$$
 #
-# where $[i = y]$ is 1 if the two are equal, else 0. **What the model said minus what it should have
-# said.** The logit $z_i = \sum_l x_l\, \Theta_{li}$ moves by $x_l$ per unit of $\Theta_{li}$, so
+# where $[i = y]$ is 1 if the two are equal, else 0. **What the model said minus what it should
+# have said.** The logit $z_i = \sum_l x_l\, \Theta_{li}$ moves by $x_l$ per unit of
+# $\Theta_{li}$, so
 #
 # $$\frac{\partial \ell}{\partial \Theta_{li}} = x_l\,(p_i - [i = y]).$$
 #
-# For a batch of $B$ samples, let $X$ (B × 64) hold the inputs as rows, $P$ (B × 10) the probabilities and $Y$
-# (B × 10) a 1 at the right class of each row and 0 elsewhere. The mean over the batch is one matrix
-# product:
+# For a batch of $B$ samples, let $X$ (B × 64) hold the inputs as rows, $P$ (B × 10) the
+# probabilities and $Y$ (B × 10) a 1 at the right class of each row and 0 elsewhere. The mean over
+# the batch is one matrix product:
 #
 # $$G = \frac{1}{B}\, X^\top (P - Y).$$
 #
-# The shapes alone nearly force it: (64 × B)(B × 10) is the only product of these two that gives 64 × 10.
+# The shapes alone nearly force it: (64 × B)(B × 10) is the only product of these two that gives
+# 64 × 10.
 #
 # ### The contract
 #
@@ -442,8 +450,8 @@ curves({"error of the slope": errors}, x=nudges, xlabel="nudge", ylabel="error",
 # | out | `None`: the caller's `theta` has changed |
 # | cost | two matrix products a batch |
 #
-# In place means: the array that came in is written to. `theta = theta - …` would make a new array under
-# the same name, and the caller would never see it.
+# In place means: the array that came in is written to. `theta = theta - …` would make a new array
+# under the same name, and the caller would never see it.
 
 # %%
 def rebinds(a):
@@ -463,9 +471,9 @@ print(numbers)
 # %% [markdown]
 # ### A neighbour, complete
 #
-# The same loop for another model: *linear regression* predicts numbers, $\hat t = X w$, and its loss is half
-# the mean square of the error $\hat t - t$, whose gradient is $X^\top (\hat t - t) / B$. Only the error is
-# computed differently in yours.
+# The same loop for another model: *linear regression* predicts numbers, $\hat t = X w$, and its
+# loss is half the mean square of the error $\hat t - t$, whose gradient is $X^\top (\hat t - t) /
+# B$. Only the error is computed differently in yours.
 
 # %%
 def linear_regression_epoch(X, t, w, lr=0.1, batch=100):
@@ -500,8 +508,8 @@ check("hw0/softmax_regression_epoch")
 # If it is red, it is usually one of these:
 #
 # - *theta did not change*: a new array instead of the one that came in;
-# - *off by a constant factor*: not divided by the rows of the batch, or by `batch` where the last one is
-#   shorter;
+# - *off by a constant factor*: not divided by the rows of the batch, or by `batch` where the last
+#   one is shorter;
 # - *the sign is wrong*: uphill.
 #
 # ### Look at it
@@ -525,8 +533,8 @@ for epoch in range(size(20, 5)):
 curves(history, xlabel="epoch", ylabel="share of wrong answers")
 
 # %% [markdown]
-# Each column of $\Theta$ has a weight for every pixel, so it can be drawn as an image: purple counts for the
-# digit, orange against it. Can you read what the model looks for?
+# Each column of $\Theta$ has a weight for every pixel, so it can be drawn as an image: purple
+# counts for the digit, orange against it. Can you read what the model looks for?
 
 # %%
 images(theta.T.reshape(10, 8, 8), [str(d) for d in range(10)], symmetric=True)
@@ -534,14 +542,14 @@ images(theta.T.reshape(10, 8, 8), [str(d) for d in range(10)], symmetric=True)
 # %% [markdown]
 # ### Two questions that want a measurement
 #
-# 1. Train once with `batch=1`, once with `batch=50` and once with `batch=1438`, five epochs each. Which gets
-#    the lowest training loss, and how long does an epoch take?
+# 1. Train once with `batch=1`, once with `batch=50` and once with `batch=1438`, five epochs each.
+#    Which gets the lowest training loss, and how long does an epoch take?
 # 2. Double `lr` until training breaks. What does the loss do just before?
 #
 # ## Question 5 · `nn_epoch`: two layers, and the chain rule
 #
-# One matrix can only weigh pixels. To notice that *two* things are there at once, a second layer must
-# look at what the first one found.
+# One matrix can only weigh pixels. To notice that *two* things are there at once, a second layer
+# must look at what the first one found.
 
 # %%
 here("hw0/simple_ml/nn_epoch")
@@ -549,8 +557,9 @@ here("hw0/simple_ml/nn_epoch")
 # %% [markdown]
 # ### First, watch it happen
 #
-# Four points: the class is 1 exactly if *one* of the two inputs is 1. Softmax regression, with a constant
-# third input so that it may shift, cannot do better than guess. We train it for long, to be fair:
+# Four points: the class is 1 exactly if *one* of the two inputs is 1. Softmax regression, with a
+# constant third input so that it may shift, cannot do better than guess. We train it for long, to
+# be fair:
 
 # %%
 corners = np.array([[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]], dtype=np.float32)
@@ -562,8 +571,8 @@ for epoch in range(1000):
 simple_ml.loss_err(corners @ theta, exclusive), np.log(2)
 
 # %% [markdown]
-# The loss is stuck at $\log 2$, a coin toss, and every answer is a tie. Now put a layer in between
-# that computes $\max(0, a + b - 1)$, which is 1 only where both inputs are 1:
+# The loss is stuck at $\log 2$, a coin toss, and every answer is a tie. Now put a layer in
+# between that computes $\max(0, a + b - 1)$, which is 1 only where both inputs are 1:
 
 # %%
 both = np.maximum(corners @ np.array([1.0, 1.0, -1.0]), 0)
@@ -578,19 +587,20 @@ simple_ml.loss_err(features @ theta, exclusive)
 #
 # $$Z = \max(0,\ X W_1), \qquad \text{logits} = Z\, W_2.$$
 #
-# $X$ is (B, n), $W_1$ (n, h) with $h$ *hidden units*, $Z$ (B, h), $W_2$ (h, k). The maximum is called *relu*;
-# without it, $X W_1 W_2$ would be one matrix again.
+# $X$ is (B, n), $W_1$ (n, h) with $h$ *hidden units*, $Z$ (B, h), $W_2$ (h, k). The maximum is
+# called *relu*; without it, $X W_1 W_2$ would be one matrix again.
 #
 # ### The gradients, from back to front
 #
-# From the last question, the error at the logits is $E = P - Y$ (B × k), and $W_2$ sees $Z$ as its input:
+# From the last question, the error at the logits is $E = P - Y$ (B × k), and $W_2$ sees $Z$ as
+# its input:
 #
 # $$G_2 = \frac1B\, Z^\top E.$$
 #
-# How much does the loss move per unit of $Z_{ih}$, hidden unit $h$ of sample $i$? It reaches every logit $j$
-# through $W_{2,hj}$, and the effects add up: $\sum_j E_{ij} W_{2,hj}$, as matrices $E\, W_2^\top$ (B × h). And
-# per unit of what went *into* the maximum? The same where the unit is on, nothing where it is off, since there
-# the output stays 0:
+# How much does the loss move per unit of $Z_{ih}$, hidden unit $h$ of sample $i$? It reaches
+# every logit $j$ through $W_{2,hj}$, and the effects add up: $\sum_j E_{ij} W_{2,hj}$, as
+# matrices $E\, W_2^\top$ (B × h). And per unit of what went *into* the maximum? The same where
+# the unit is on, nothing where it is off, since there the output stays 0:
 #
 # $$D = [Z > 0] \odot (E\, W_2^\top), \qquad G_1 = \frac1B\, X^\top D,$$
 #
@@ -607,8 +617,8 @@ simple_ml.loss_err(features @ theta, exclusive)
 #
 # ### A neighbour, complete
 #
-# The same walk, forward and then backward, for the smallest net that has one: two weights and no matrix,
-# $f = w_2 \max(0, w_1 x)$, with half the squared distance to a target $t$ as loss.
+# The same walk, forward and then backward, for the smallest net that has one: two weights and no
+# matrix, $f = w_2 \max(0, w_1 x)$, with half the squared distance to a target $t$ as loss.
 
 # %%
 def small_net_gradients(x, t, w1, w2):
@@ -649,7 +659,8 @@ check("hw0/nn_epoch")
 #
 # ### Look at it
 #
-# Does it find by itself the feature that we built by hand, and does it read digits better than one layer?
+# Does it find by itself the feature that we built by hand, and does it read digits better than
+# one layer?
 
 # %%
 simple_ml = fresh("simple_ml")
@@ -686,12 +697,13 @@ images(W1.T[:20].reshape(20, 8, 8), symmetric=True, alt="what 20 hidden units lo
 # ### Two questions that want a measurement
 #
 # 1. Train with 2, 4, 8, … 128 hidden units. From where on does the test error stop falling?
-# 2. Start with `W1` and `W2` all zero. What do the two gradients say, and for how many epochs does the loss
-#    not move? Then try both full of ones. What is still missing?
+# 2. Start with `W1` and `W2` all zero. What do the two gradients say, and for how many epochs
+#    does the loss not move? Then try both full of ones. What is still missing?
 #
 # ## Question 6 · `softmax_regression_epoch_cpp`: the loops that NumPy hides
 #
-# `X_b.T @ error` is three nested loops that somebody wrote in a compiled language. Here it is you.
+# `X_b.T @ error` is three nested loops that somebody wrote in a compiled language. Here it is
+# you.
 
 # %%
 here("hw0/simple_ml_ext/softmax_regression_epoch_cpp")
@@ -716,9 +728,9 @@ per_product = best_of(loop, 3) / 100_000, best_of(lambda: a @ b) / 1_000_000
 print(f"Python {per_product[0] * 1e9:.1f} ns, compiled {per_product[1] * 1e9:.2f} ns a product")
 
 # %% [markdown]
-# Python looks up types and makes an object for every number; the compiled loop does neither. In C++ an array
-# is just a place in memory: **a matrix is its rows, one after the other**, and you compute where an entry
-# lies. The memory of a NumPy array can be looked at in the same way:
+# Python looks up types and makes an object for every number; the compiled loop does neither. In
+# C++ an array is just a place in memory: **a matrix is its rows, one after the other**, and you
+# compute where an entry lies. The memory of a NumPy array can be looked at in the same way:
 
 # %%
 M = np.array([[11, 12, 13], [21, 22, 23]], dtype=np.float32)
@@ -727,8 +739,8 @@ i, l = 1, 2
 print(memory, M[i, l], memory[i * 3 + l])
 
 # %% [markdown]
-# Entry (i, l) of a matrix with n columns lies at `i * n + l`. Nothing checks that you stay inside: one
-# too far reads somebody else's memory, or ends the process.
+# Entry (i, l) of a matrix with n columns lies at `i * n + l`. Nothing checks that you stay
+# inside: one too far reads somebody else's memory, or ends the process.
 #
 # ### The contract
 #
@@ -743,8 +755,8 @@ print(memory, M[i, l], memory[i * 3 + l])
 #
 # ### A neighbour, complete
 #
-# A matrix times a matrix with the loops in an order that walks along memory: the innermost loop runs over
-# neighbours in `B` and `C`. It compiles here and prints what it finds.
+# A matrix times a matrix with the loops in an order that walks along memory: the innermost loop
+# runs over neighbours in `B` and `C`. It compiles here and prints what it finds.
 
 # %%
 run_cpp(r"""
@@ -769,9 +781,9 @@ int main() {
 # %% [markdown]
 # ### Yours
 #
-# Work in steps: the logits of one batch into a buffer; each row of the buffer into probabilities; 1 off at
-# the right class; then the update. The check compiles the file first, and shows what the compiler says if it
-# says anything.
+# Work in steps: the logits of one batch into a buffer; each row of the buffer into probabilities;
+# 1 off at the right class; then the update. The check compiles the file first, and shows what the
+# compiler says if it says anything.
 
 # %%
 show_blank("hw0/softmax_regression_epoch_cpp")
@@ -785,14 +797,15 @@ check("hw0/softmax_regression_epoch_cpp")
 # %% [markdown]
 # If it is red, it is usually one of these:
 #
-# - *right for full batches, wrong for a short last one*: the loop goes to `batch`, not to the rows left;
+# - *right for full batches, wrong for a short last one*: the loop goes to `batch`, not to the
+#   rows left;
 # - *nan*: the buffer was not set to zero before sums were added to it, or `exp` overflowed;
 # - *a crash*: an index with the wrong number of columns.
 #
 # ### Look at it
 #
-# Same numbers as NumPy's? And how fast, in a process of its own, since a compiled module that has been
-# imported cannot be imported anew.
+# Same numbers as NumPy's? And how fast, in a process of its own, since a compiled module that has
+# been imported cannot be imported anew.
 
 # %%
 run_fresh("""
@@ -816,8 +829,8 @@ print("largest difference", abs(thetas[0] - thetas[1]).max())
 # %% [markdown]
 # ### Two questions that want a measurement
 #
-# 1. Exchange the two inner loops of `MatmulInto`, so that `l` is innermost, and time both orders for
-#    512 × 512 matrices (`std::chrono`, or `best_of` around a `run_cpp`). Which memory does the innermost
-#    loop now jump through?
-# 2. `run_cpp(source, "-O0")` compiles without optimisation: the compiler's default level here is `-O3`.
-#    How much of the speed is C++, and how much is the optimiser?
+# 1. Exchange the two inner loops of `MatmulInto`, so that `l` is innermost, and time both orders
+#    for 512 × 512 matrices (`std::chrono`, or `best_of` around a `run_cpp`). Which memory does
+#    the innermost loop now jump through?
+# 2. `run_cpp(source, "-O0")` compiles without optimisation: the compiler's default level here is
+#    `-O3`. How much of the speed is C++, and how much is the optimiser?

@@ -200,7 +200,7 @@ def show_blank(tag: str) -> Listing:
     In the course's own checkout, where it is filled, it shows as a learner gets it.
     """
     course = _course(_Place.root)
-    path = _Place.root / course.find(tag).file
+    path = _Place.root / course.parts_of(tag)[0].file
     text = path.read_text(encoding="utf-8-sig")
     if course.kind == "checkout":
         text = regions.blank(text, str(path), [tag])

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -153,7 +154,14 @@ def with_hints(text: str, hints: Mapping[str, list[str]], path: Path) -> str:
 
 def _folded(number: int, level: str, hint: str) -> str:
     # the empty lines let Markdown and formulas inside be read as such
-    return f"<details><summary>Hint {number} · {level}</summary>\n\n{hint}\n\n</details>"
+    return f"<details><summary>Hint {number} · {level}</summary>\n\n{_narrow(hint)}\n\n</details>"
+
+
+def _narrow(text: str) -> str:
+    """The text with its prose in lines of at most WIDTH columns; code, tables and formulas stay as they are."""
+    if any(mark in text for mark in ("```", "\n|", "$$", "\n- ")):
+        return text
+    return "\n\n".join(textwrap.fill(paragraph, WIDTH) for paragraph in text.split("\n\n"))
 
 
 # ---- running --------------------------------------------------------------------------------------------------------
@@ -210,7 +218,8 @@ def _kernel_manager() -> Any:
             command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
             return KernelSpec(argv=command, display_name="this Python", language="python")
 
-    return AsyncKernelManager(kernel_spec_manager=ThisPython())
+    transport = "ipc" if os.name == "posix" else "tcp"  # no port that others on this machine could reach
+    return AsyncKernelManager(kernel_spec_manager=ThisPython(), transport=transport)
 
 
 def _environment(smoke: bool, private: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ library only, and no syntax of this course's.
 
 # ruff: noqa: E402, F403, F405
 # ---- the cell
-# Run this first, and again whenever you like: it finds your tree, or unpacks it, and makes it ready.
+# Run this first, and again whenever you like: it finds or unpacks your tree, and makes it ready.
 import subprocess
 import sys
 import zipfile
@@ -34,8 +34,8 @@ if tree() is None:
         zipfile.ZipFile(SOURCE or zips[0]).extractall(home)
 if tree() is None:
     raise SystemExit(
-        f"no needle tree above {here_now} and no needle*.zip in it: put the course's zip file there, "
-        "or write its address into SOURCE above, and run this cell again"
+        f"no needle tree above {here_now}, and no needle*.zip in it: put the course's zip file "
+        "there, or write its address into SOURCE above, and run this cell again"
     )
 
 sys.path.insert(0, str(tree() / "python"))
