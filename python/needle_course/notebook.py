@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -202,7 +203,7 @@ def execute(notebook: Any, folder: Path, *, smoke: bool = True) -> Run:
         )
         error = ""
         try:
-            client.execute(env=_environment(smoke, private))
+            client.execute(env=_environment(smoke, private), stderr=subprocess.DEVNULL)  # the kernel's own notes
         except CellExecutionError as raised:
             error = f"{raised.ename}: {raised.evalue}"
     return Run(notebook, _first_error(notebook) if error else None, error, time.monotonic() - start)
@@ -218,8 +219,7 @@ def _kernel_manager() -> Any:
             command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
             return KernelSpec(argv=command, display_name="this Python", language="python")
 
-    transport = "ipc" if os.name == "posix" else "tcp"  # no port that others on this machine could reach
-    return AsyncKernelManager(kernel_spec_manager=ThisPython(), transport=transport)
+    return AsyncKernelManager(kernel_spec_manager=ThisPython())
 
 
 def _environment(smoke: bool, private: str) -> dict[str, str]:
