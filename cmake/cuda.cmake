@@ -8,6 +8,7 @@
 # one line, which begins with "needle: CUDA:", and never stops the CPU's modules.
 set(NEEDLE_CUDA AUTO CACHE STRING "Build the CUDA modules for a GPU: AUTO, ON or OFF")
 set_property(CACHE NEEDLE_CUDA PROPERTY STRINGS AUTO ON OFF)
+option(NEEDLE_CUDA_APART "Leave the CUDA modules out of the target `all`" OFF)
 option(NEEDLE_CUDA_EMU "Build the CUDA modules for the CPU" OFF)
 option(NEEDLE_CUDA_EMU_CHECK "Build the CUDA modules for the CPU, every access checked" OFF)
 
@@ -25,7 +26,7 @@ endif()
 # The bindings of the course's file, compiled once for all modules made of it: see course_bindings.
 function(needle_course_cuda_bindings)
   if(NOT TARGET course_cuda_bindings)
-    add_library(course_cuda_bindings STATIC "${PROJECT_SOURCE_DIR}/src/bindings/ndarray_backend_cuda.cc")
+    add_library(course_cuda_bindings STATIC EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/src/bindings/ndarray_backend_cuda.cc")
     target_link_libraries(course_cuda_bindings PRIVATE needle_options pybind11::headers Python::Module)
   endif()
 endfunction()
@@ -33,6 +34,14 @@ endfunction()
 # needle_course_cuda_links(MODULE): let the linker take the bindings if the kernel file has none.
 function(needle_course_cuda_links module)
   target_link_options(${module} PRIVATE "LINKER:-u,$<$<PLATFORM_ID:Darwin>:_>PyInit_${module}")
+endfunction()
+
+# needle_cuda_group(NAME TARGET...): a target for what is built together.
+function(needle_cuda_group name)
+  add_custom_target(${name} DEPENDS ${ARGN})
+  if(NEEDLE_CUDA_APART)
+    set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
 endfunction()
 
 # ---- the emulator --------------------------------------------------------------------------------------------------
@@ -47,12 +56,13 @@ function(needle_emulated suffix)
   cuda_emu_add_module(${course} "${src}/ndarray_backend_cuda.cu" ${ARGN} INCLUDES "${src}"
     LIBRARIES course_cuda_bindings course_cuda_array${suffix} DEFINITIONS ndarray_backend_cuda=${course})
   needle_course_cuda_links(${course})
-  add_custom_target(needle_cuda${suffix} DEPENDS ${course})
+  set(targets ${course} course_cuda_array${suffix} cuda${suffix})
   if(needle_typed_cuda)
     cuda_emu_add_module(kernels_cuda${suffix} ${needle_typed_cuda} ${ARGN} INCLUDES "${src}"
       DEFINITIONS kernels_cuda=kernels_cuda${suffix})
-    add_dependencies(needle_cuda${suffix} kernels_cuda${suffix})
+    list(APPEND targets kernels_cuda${suffix})
   endif()
+  needle_cuda_group(needle_cuda${suffix} ${targets})
 endfunction()
 
 if(NEEDLE_CUDA_EMU OR NEEDLE_CUDA_EMU_CHECK)
@@ -70,6 +80,9 @@ endif()
 # needle_find_cuda(OUT): make nvcc ready; OUT says why not, or is empty.
 macro(needle_find_cuda out)
   set(${out} "")
+  if(NOT CMAKE_CUDA_COMPILER)
+    unset(CMAKE_CUDA_COMPILER CACHE)  # it may have been installed since
+  endif()
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
@@ -119,16 +132,17 @@ endfunction()
 function(needle_add_cuda_modules)
   needle_course_cuda_bindings()
   set(src "${PROJECT_SOURCE_DIR}/src")
-  add_library(course_cuda_array STATIC "${src}/cuda_array.cc")
+  add_library(course_cuda_array STATIC EXCLUDE_FROM_ALL "${src}/cuda_array.cc")
   target_link_libraries(course_cuda_array PRIVATE needle_options CUDA::cudart_static)
   needle_cuda_extension(ndarray_backend_cuda "${src}/ndarray_backend_cuda.cu")
   target_link_libraries(ndarray_backend_cuda PRIVATE course_cuda_bindings course_cuda_array)
   needle_course_cuda_links(ndarray_backend_cuda)
-  add_custom_target(needle_cuda DEPENDS ndarray_backend_cuda)
+  set(modules ndarray_backend_cuda)
   if(needle_typed_cuda)
     needle_cuda_extension(kernels_cuda ${needle_typed_cuda})
-    add_dependencies(needle_cuda kernels_cuda)
+    list(APPEND modules kernels_cuda)
   endif()
+  needle_cuda_group(needle_cuda ${modules})
 endfunction()
 
 if(NEEDLE_CUDA STREQUAL "OFF" OR NOT NEEDLE_CUDA)
