@@ -379,9 +379,11 @@ class Tensor(Value):
             raise ArgumentTypeError("len: a tensor of shape () has no length")
         return self.shape[0]
 
+    # >>> hw2
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
+    # <<< hw2
     def __repr__(self) -> str:
         return f"needle.Tensor({self.realize_cached_data()})"
 
@@ -457,10 +459,15 @@ class Tensor(Value):
 
     def __sub__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
-            exact = other.dtype in _FLOATS or other.dtype == self.dtype  # other types wrap at other numbers
-            return ops.EWiseAdd()(self, ops.Negate()(other)) if exact else ops.Subtract()(self, other)
+            # >>> hw2
+            if other.dtype not in _FLOATS and other.dtype != self.dtype:  # other types wrap at other numbers
+                return ops.Subtract()(self, other)
+            # <<< hw2
+            return ops.EWiseAdd()(self, ops.Negate()(other))
+        # >>> hw2
         if _is_scalar(other) and self.dtype in ("uint8", "bool"):  # which hold no -other
             return -(other - self)
+        # <<< hw2
         return self._with(other, lambda t: self - t, lambda scalar: ops.AddScalar(-scalar))
 
     def __truediv__(self, other: Any) -> Tensor:
@@ -476,6 +483,18 @@ class Tensor(Value):
     def __neg__(self) -> Tensor:
         return ops.Negate()(self)
 
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def _with(self, other: Any, as_tensor: Callable, as_scalar: Callable | None = None) -> Tensor:
+        """self and a number by as_scalar, self and an array by as_tensor; NotImplemented for what is neither."""
+        if as_scalar is not None and _is_scalar(other):
+            return as_scalar(_plain(other))(self)
+        if isinstance(other, (np.ndarray, NDArray, list, tuple)):
+            return as_tensor(Tensor(other, device=self.device, requires_grad=False))
+        return NotImplemented
+
+    # >>> hw2
     def __abs__(self) -> Tensor:
         return ops.Abs()(self)
 
@@ -503,17 +522,6 @@ class Tensor(Value):
     def __rmod__(self, other: Any) -> Tensor:
         return ops.remainder(other, self)
 
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def _with(self, other: Any, as_tensor: Callable, as_scalar: Callable | None = None) -> Tensor:
-        """self and a number by as_scalar, self and an array by as_tensor; NotImplemented for what is neither."""
-        if as_scalar is not None and _is_scalar(other):
-            return as_scalar(_plain(other))(self)
-        if isinstance(other, (np.ndarray, NDArray, list, tuple)):
-            return as_tensor(Tensor(other, device=self.device, requires_grad=False))
-        return NotImplemented
-
     # ---- comparisons: constants of dtype bool; == and != stay identity ----------------------------------------------
 
     def __lt__(self, other: Any) -> Tensor:
@@ -528,6 +536,7 @@ class Tensor(Value):
     def __ge__(self, other: Any) -> Tensor:
         return ops.greater_equal(self, other)
 
+    # <<< hw2
     # ---- shape and reduction ---------------------------------------------------------------------------------------
 
     def matmul(self, other: Any) -> Tensor:
@@ -550,6 +559,7 @@ class Tensor(Value):
         """Two axes swapped; the last two unless axes names others."""
         return ops.Transpose(axes)(self)
 
+    # >>> hw2
     @property
     def T(self) -> Tensor:
         """All axes in reverse order."""
@@ -567,6 +577,7 @@ class Tensor(Value):
         """
         ops.set_item(self, index, value)
 
+    # <<< hw2
     # ---- the rest of the operators that need nothing but the tensor are methods, too: x.exp(), x.mean(1), … ---------
 
     def __getattr__(self, name: str) -> Any:
@@ -646,6 +657,7 @@ def find_topo_sort(node_list: Sequence[Value]) -> list[Value]:
 
     Post-order depth-first search, inputs from left to right.
     """
+    ### BEGIN YOUR SOLUTION hw1/topo_sort
     visited: set[Value] = set()
     topo_order: list[Value] = []
     for node in node_list:
@@ -669,6 +681,14 @@ def topo_sort_dfs(node: Value, visited: set[Value], topo_order: list[Value]) -> 
         else:
             topo_order.append(current)
             stack.pop()
+    ### STARTER
+    #     raise NotImplementedError("hw1/topo_sort is not implemented yet")
+    #
+    #
+    # def topo_sort_dfs(node: Value, visited: set[Value], topo_order: list[Value]) -> None:
+    #     """Append what lies below node, and then node, to topo_order."""
+    #     raise NotImplementedError("hw1/topo_sort is not implemented yet")
+    ### END YOUR SOLUTION hw1/topo_sort
 
 
 def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> None:
@@ -677,6 +697,7 @@ def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> No
     A node's gradient is the sum of what its consumers pay into it; it is complete when all of them have been visited,
     which the reverse topological order guarantees.
     """
+    ### BEGIN YOUR SOLUTION hw1/compute_gradient
     contributions: dict[Value, list[Value]] = {output_tensor: [out_grad]}
     for node in reversed(find_topo_sort([output_tensor])):
         if node not in contributions:
@@ -687,6 +708,7 @@ def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> No
         for child, grad in zip(node.inputs, node.op.gradient_as_tuple(node.grad, node)):
             if child.requires_grad:
                 contributions.setdefault(child, []).append(grad)
+    ### END YOUR SOLUTION hw1/compute_gradient
 
 
 def sum_node_list(node_list: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Which arrays Tensors are made of: NumPy's ("np") or our own NDArray ("nd"), by the variable NEEDLE_BACKEND."""
+"""Which arrays Tensors are made of, by the variable NEEDLE_BACKEND."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from .defaults import BACKEND as DEFAULT_BACKEND
 
 BACKEND = os.environ.get("NEEDLE_BACKEND") or DEFAULT_BACKEND
 
+BACKENDS = {"np": "NumPy arrays"}
+# >>> hw3
+BACKENDS["nd"] = "needle's own NDArray"
+# <<< hw3
+
+if BACKEND not in BACKENDS:
+    wanted = " or ".join(f"{name!r} ({arrays})" for name, arrays in BACKENDS.items())
+    raise RuntimeError(f"NEEDLE_BACKEND is {BACKEND!r}; wanted {wanted}")
+
+# >>> hw3
 if BACKEND == "nd":
     from . import backend_ndarray as array_api
     from . import backend_ndarray as backend
     from .backend_ndarray import BackendDevice as Device
     from .backend_ndarray import NDArray
-elif BACKEND == "np":
+# <<< hw3
+if BACKEND == "np":
     import numpy as array_api  # type: ignore[no-redef]
     from numpy import ndarray as NDArray  # type: ignore[assignment]
 
     from . import backend_numpy as backend  # type: ignore[no-redef]
     from .backend_numpy import Device  # type: ignore[assignment]
-else:
-    raise RuntimeError(f"NEEDLE_BACKEND is {BACKEND!r}; wanted 'np' (NumPy arrays) or 'nd' (needle's own NDArray)")
 
 # the same names from both: devices, and what the array library of one of them lacks
 all_devices = backend.all_devices

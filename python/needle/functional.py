@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from .autograd import Tensor, gradients_below, seed_for
 from .backend_selection import array_api
 from .errors import ArgumentError, ArgumentTypeError, ShapeError, describe
 from .execution import enable_grad
 from .init import zeros_like
-from .ops import Identity, reshape, stack, summation
+from .ops import Identity, summation
 
-__all__ = ["grad", "hessian", "hvp", "jvp", "value_and_grad", "vjp"]
+# >>> hw2
+# isort: split
+import numpy as np
+
+from .ops import concatenate, reshape
+
+# <<< hw2
+
+__all__ = ["grad", "hvp", "jvp", "value_and_grad", "vjp"]
+
+# >>> hw2
+__all__ += ["hessian"]
+# <<< hw2
 
 Function = Callable[..., Tensor]
 
@@ -147,6 +157,7 @@ def hvp(f: Function, primals: Any, vectors: Any) -> Any:
         return _gradients(_inner_products(pulled), inputs)
 
 
+# >>> hw2
 def hessian(f: Function, argnum: int = 0) -> Callable[..., Tensor]:
     """From f, whose result is one number, to the function that returns its matrix of second derivatives.
 
@@ -164,11 +175,13 @@ def hessian(f: Function, argnum: int = 0) -> Callable[..., Tensor]:
 
         basis = np.eye(x.size, dtype=str(x.dtype)).reshape(x.size, *x.shape)
         rows = [hvp(of_x, [x], [Tensor(e, device=x.device, dtype=x.dtype, requires_grad=False)])[0] for e in basis]
-        return reshape(stack(rows, 0), (*x.shape, *x.shape))
+        entries = concatenate([reshape(row, (row.size,)) for row in rows]) if rows else x
+        return reshape(entries, (*x.shape, *x.shape))
 
     return wrapped
 
 
+# <<< hw2
 def _inner_products(pairs: Sequence[tuple[Tensor, Any]]) -> Tensor:
     """Σ ⟨a, b⟩ over the pairs."""
     total: Any = None

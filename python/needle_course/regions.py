@@ -10,11 +10,14 @@ A *region* is what a learner writes.  Its markers, tags included, stay in what a
 
 A second tag says that a later stage asks for the same code again.  A blank region raises:
 `raise NotImplementedError("hw1/matmul_forward is not implemented yet")`, in C++ `throw NotImplemented("hw3/compact");`.
-Where that does not do, the region brings a starter text of its own: comments below its code that lose their `# ` in a
-starter.
+Where that does not do, the region brings a starter text of its own: comments below its code, of which a starter has
+what stands after `# `, its indentation included.
 
     ### STARTER
-    # raise NotImplementedError("hw1/topo_sort is not implemented yet")
+    #     raise NotImplementedError("hw1/topo_sort is not implemented yet")
+    #
+    # def topo_sort_dfs(node, visited, topo_order):
+    #     raise NotImplementedError("hw1/topo_sort is not implemented yet")
 
 A *stage block* is what does not exist before a stage, or in no starter at all; its marks never reach a learner.
 
@@ -238,8 +241,8 @@ def _name(tags: tuple[str, ...]) -> str:
 
 
 def _uncommented(lines: list[str]) -> str:
-    """The lines of a starter text without what makes them comments."""
-    return "".join(re.sub(r"^([ \t]*)(?:#|//) ?", r"\1", line).replace("\r\n", "\n") for line in lines)
+    """The lines of a starter text without what makes them comments, and without the indentation of these."""
+    return "".join(re.sub(r"^[ \t]*(?:#|//) ?", "", line).replace("\r\n", "\n") for line in lines)
 
 
 # ---- what the other tools ask ---------------------------------------------------------------------------------------
@@ -307,10 +310,11 @@ def pour(text: str, path: str | PurePath, bodies: Mapping[str, str]) -> str:
 def without_blocks(text: str, path: str | PurePath, present: Collection[str]) -> str:
     """The text as it reads at a stage: blocks of the stages present without their marks, all others gone."""
     pieces = parse(text, path)
-    kept = render(_flattened(pieces, present))
-    if pieces and isinstance(pieces[-1], StageBlock):  # the blank lines that set it off
-        newline = "\r\n" if kept.endswith("\r\n") else "\n"
-        kept = kept.rstrip("\r\n") + newline if kept.strip() else ""
+    kept = ""
+    for part in _runs(pieces, present):
+        kept = _joined(kept, part)
+    if pieces and isinstance(pieces[-1], StageBlock):  # what set it off
+        kept = kept.rstrip("\r\n") + ("\r\n" if kept.endswith("\r\n") else "\n") if kept.strip() else ""
     return kept
 
 
@@ -346,14 +350,28 @@ def _changed(pieces: Collection[Piece], change) -> list[Piece]:
     ]
 
 
-def _flattened(pieces: Collection[Piece], present: Collection[str]) -> list[Piece]:
-    flat: list[Piece] = []
+def _runs(pieces: Collection[Piece], present: Collection[str]) -> Iterator[str]:
+    """The text of the pieces that are there at a stage, cut where a block's mark stood."""
+    run: list[Piece] = []
     for piece in pieces:
         if not isinstance(piece, StageBlock):
-            flat.append(piece)
-        elif piece.stage in present:
-            flat += _flattened(piece.pieces, present)
-    return flat
+            run.append(piece)
+            continue
+        yield render(run)
+        run = []
+        if piece.stage in present:
+            yield from _runs(piece.pieces, present)
+    yield render(run)
+
+
+def _joined(above: str, below: str) -> str:
+    """Two texts between which a mark stood, with as many blank lines between them as the one or the other has there."""
+    if not above.strip("\r\n"):
+        return above + below
+    ends = len(re.search(r"(?:\r?\n)*\Z", above)[0].replace("\r", "")) - 1  # type: ignore[index]
+    begins = re.match(r"(?:\r?\n)*", below)[0]  # type: ignore[index]
+    surplus = min(ends, begins.count("\n"))
+    return above + re.sub(r"\r?\n", "", begins, count=surplus) + below[len(begins) :]
 
 
 def _code_lines(region: Region) -> list[str]:

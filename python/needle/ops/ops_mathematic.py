@@ -1,4 +1,4 @@
-"""The operators of the course: arithmetic, shapes, matrix products, convolution."""
+"""The operators of the course."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp, TensorTuple, TensorTupleOp, device_of
-from ..backend_selection import NDArray, array_api, as_strided
-from ..errors import ArgumentError, ArgumentTypeError, ShapeError, describe, named
+from ..autograd import ElementwiseOp, Shape, Tensor, TensorOp
+from ..backend_selection import NDArray, array_api
+from ..errors import ShapeError
+
+# >>> hw4
+# isort: split
+from ..autograd import TensorTuple, TensorTupleOp, device_of
+from ..backend_selection import as_strided
+from ..errors import ArgumentError, ArgumentTypeError, describe, named
 from .ops_tuple import make_tuple, several
+
+# <<< hw4
 
 __all__ = [
     "AddScalar",
     "BroadcastTo",
-    "Conv",
-    "Dilate",
     "DivScalar",
     "EWiseAdd",
     "EWiseDiv",
     "EWiseMul",
     "EWisePow",
     "Exp",
-    "Flip",
     "Log",
     "MatMul",
     "MulScalar",
@@ -32,21 +37,14 @@ __all__ = [
     "PowerScalar",
     "ReLU",
     "Reshape",
-    "Split",
-    "Stack",
     "Summation",
-    "Tanh",
     "Transpose",
-    "UnDilate",
     "add",
     "add_scalar",
     "broadcast_to",
-    "conv",
-    "dilate",
     "divide",
     "divide_scalar",
     "exp",
-    "flip",
     "log",
     "matmul",
     "mul_scalar",
@@ -56,13 +54,29 @@ __all__ = [
     "power_scalar",
     "relu",
     "reshape",
+    "summation",
+    "transpose",
+]
+
+# >>> hw4
+__all__ += [
+    "Conv",
+    "Dilate",
+    "Flip",
+    "Split",
+    "Stack",
+    "Tanh",
+    "UnDilate",
+    "conv",
+    "dilate",
+    "flip",
     "split",
     "stack",
-    "summation",
     "tanh",
-    "transpose",
     "undilate",
 ]
+
+# <<< hw4
 
 
 def quiet(function: Callable) -> Callable:
@@ -150,10 +164,13 @@ class EWisePow(ElementwiseOp):
 
     @quiet  # 0⁻¹ is inf, and a negative number has no real logarithm
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/ewise_pow_forward
         return a**b
+        ### END YOUR SOLUTION hw1/ewise_pow_forward
 
     @quiet
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        ### BEGIN YOUR SOLUTION hw1/ewise_pow_backward
         a, b = node.inputs
         # where a or b is 0 the factor beside the critical term is 0, too: lift the term away from 0⁻¹ and log 0
         a_is_zero = Tensor.make_const(a.realize_cached_data() == 0)
@@ -161,6 +178,7 @@ class EWisePow(ElementwiseOp):
         grad_a = out_grad * b * a ** (b - 1 + b_is_zero)
         grad_b = out_grad * node * log(a + a_is_zero)
         return grad_a, grad_b
+        ### END YOUR SOLUTION hw1/ewise_pow_backward
 
 
 def power(a: Tensor, b: Tensor) -> Tensor:
@@ -176,12 +194,16 @@ class PowerScalar(ElementwiseOp):
 
     @quiet
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/power_scalar_forward hw4/nd_power_scalar
         return a**self.scalar
+        ### END YOUR SOLUTION hw1/power_scalar_forward hw4/nd_power_scalar
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/power_scalar_backward
         if self.scalar == 0:
             return out_grad * 0  # not 0 · a⁻¹, which is NaN at a = 0
         return out_grad * self.scalar * node.inputs[0] ** (self.scalar - 1)
+        ### END YOUR SOLUTION hw1/power_scalar_backward
 
 
 def power_scalar(a: Tensor, scalar: Any) -> Tensor:
@@ -193,12 +215,16 @@ class EWiseDiv(ElementwiseOp):
     name = "divide"
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/ewise_div_forward hw4/nd_ewise_div
         return a / b
+        ### END YOUR SOLUTION hw1/ewise_div_forward hw4/nd_ewise_div
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        ### BEGIN YOUR SOLUTION hw1/ewise_div_backward
         b = node.inputs[1]
         grad_a = out_grad / b
         return grad_a, -grad_a * node  # node is a / b: no b² that could overflow
+        ### END YOUR SOLUTION hw1/ewise_div_backward
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
@@ -214,10 +240,14 @@ class DivScalar(ElementwiseOp):
         self.scalar = scalar
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/divide_scalar_forward hw4/nd_divide_scalar
         return a / self.scalar
+        ### END YOUR SOLUTION hw1/divide_scalar_forward hw4/nd_divide_scalar
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/divide_scalar_backward
         return out_grad / self.scalar
+        ### END YOUR SOLUTION hw1/divide_scalar_backward
 
 
 def divide_scalar(a: Tensor, scalar: Any) -> Tensor:
@@ -232,11 +262,15 @@ class Transpose(TensorOp):
         self.axes = axes
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/transpose_forward hw4/nd_transpose
         first, second = (-2, -1) if self.axes is None else self.axes
         return array_api.swapaxes(a, first, second)
+        ### END YOUR SOLUTION hw1/transpose_forward hw4/nd_transpose
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/transpose_backward
         return transpose(out_grad, self.axes)
+        ### END YOUR SOLUTION hw1/transpose_backward
 
 
 def transpose(a: Tensor, axes: tuple[int, int] | None = None) -> Tensor:
@@ -251,10 +285,14 @@ class Reshape(TensorOp):
         self.shape = shape
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/reshape_forward hw4/nd_reshape
         return array_api.reshape(a, self.shape)
+        ### END YOUR SOLUTION hw1/reshape_forward hw4/nd_reshape
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/reshape_backward
         return reshape(out_grad, node.inputs[0].shape)
+        ### END YOUR SOLUTION hw1/reshape_backward
 
 
 def reshape(a: Tensor, shape: Shape) -> Tensor:
@@ -269,7 +307,9 @@ class BroadcastTo(TensorOp):
         self.shape = shape
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/broadcast_to_forward hw4/nd_broadcast_to
         return array_api.broadcast_to(a, self.shape)
+        ### END YOUR SOLUTION hw1/broadcast_to_forward hw4/nd_broadcast_to
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
         return sum_to_shape(out_grad, node.inputs[0].shape)
@@ -282,11 +322,13 @@ def broadcast_to(a: Tensor, shape: Shape) -> Tensor:
 
 def sum_to_shape(a: Tensor, shape: Shape) -> Tensor:
     """Sum over the axes along which shape would be stretched to a.shape: the adjoint of broadcast_to."""
+    ### BEGIN YOUR SOLUTION hw1/broadcast_to_backward
     if a.shape == shape:
         return a
     padded = (1,) * (len(a.shape) - len(shape)) + tuple(shape)
     stretched = tuple(axis for axis, (new, old) in enumerate(zip(a.shape, padded)) if new != old)
     return reshape(summation(a, stretched) if stretched else a, shape)
+    ### END YOUR SOLUTION hw1/broadcast_to_backward
 
 
 class Summation(TensorOp):
@@ -296,11 +338,15 @@ class Summation(TensorOp):
         self.axes = axes
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/summation_forward hw4/nd_summation
         return array_api.sum(a, axis=_as_axis(self.axes))
+        ### END YOUR SOLUTION hw1/summation_forward hw4/nd_summation
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/summation_backward
         shape = node.inputs[0].shape
         return broadcast_to(reshape(out_grad, shape_with_ones(shape, self.axes)), shape)
+        ### END YOUR SOLUTION hw1/summation_backward
 
 
 def summation(a: Tensor, axes: int | tuple[int, ...] | None = None) -> Tensor:
@@ -328,14 +374,18 @@ class MatMul(TensorOp):
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
         if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2]:
             raise ShapeError(f"matmul: {a.shape} @ {b.shape}, wanted (…, m, n) @ (…, n, p)")
+        ### BEGIN YOUR SOLUTION hw1/matmul_forward hw4/nd_matmul
         return a @ b
+        ### END YOUR SOLUTION hw1/matmul_forward hw4/nd_matmul
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        ### BEGIN YOUR SOLUTION hw1/matmul_backward
         a, b = node.inputs
         return (
             sum_to_shape(out_grad @ transpose(b), a.shape),
             sum_to_shape(transpose(a) @ out_grad, b.shape),
         )
+        ### END YOUR SOLUTION hw1/matmul_backward
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -347,10 +397,14 @@ class Negate(ElementwiseOp):
     reads_inputs = reads_output = False
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/negate_forward hw4/nd_negate
         return -a
+        ### END YOUR SOLUTION hw1/negate_forward hw4/nd_negate
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/negate_backward
         return -out_grad
+        ### END YOUR SOLUTION hw1/negate_backward
 
 
 def negate(a: Tensor) -> Tensor:
@@ -362,10 +416,14 @@ class Log(ElementwiseOp):
     reads_output = False
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/log_forward hw4/nd_log
         return array_api.log(a)
+        ### END YOUR SOLUTION hw1/log_forward hw4/nd_log
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/log_backward
         return out_grad / node.inputs[0]
+        ### END YOUR SOLUTION hw1/log_backward
 
 
 def log(a: Tensor) -> Tensor:
@@ -377,10 +435,14 @@ class Exp(ElementwiseOp):
     reads_inputs = False
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/exp_forward hw4/nd_exp
         return array_api.exp(a)
+        ### END YOUR SOLUTION hw1/exp_forward hw4/nd_exp
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/exp_backward
         return out_grad * node
+        ### END YOUR SOLUTION hw1/exp_backward
 
 
 def exp(a: Tensor) -> Tensor:
@@ -393,10 +455,14 @@ class ReLU(ElementwiseOp):
     reads_output = False
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw1/relu_forward hw4/nd_relu
         return array_api.maximum(a, 0)
+        ### END YOUR SOLUTION hw1/relu_forward hw4/nd_relu
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw1/relu_backward
         return out_grad * Tensor.make_const(node.inputs[0].realize_cached_data() > 0)
+        ### END YOUR SOLUTION hw1/relu_backward
 
 
 def relu(a: Tensor) -> Tensor:
