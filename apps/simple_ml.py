@@ -1,4 +1,4 @@
-"""Losses and training loops of the course, from a two-layer network (hw1) to language models (hw4)."""
+"""Losses and training loops of the course."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import gzip
 import struct
 import sys
 from pathlib import Path
+
+# >>> hw4
+# isort: split
 from typing import Any
 
+# <<< hw4
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))  # this tree's needle
 
 import needle as ndl
 import numpy as np
+
+# >>> hw4
+# isort: split
 from needle import nn
+
+# <<< hw4
 
 # ---- hw1: a two-layer network on MNIST, with gradients by autodiff --------------------------------------------------
 
@@ -27,6 +36,7 @@ def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, n
         X  float32 (count, rows * columns): pixel / 255, in [0, 1]
         y  uint8 (count,)
     """
+    ### BEGIN YOUR SOLUTION hw1/parse_mnist
     with gzip.open(image_filename) as file:
         magic, count, rows, columns = struct.unpack(">4I", file.read(16))
         if magic != 2051:
@@ -41,6 +51,7 @@ def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, n
         raise ValueError(f"parse_mnist: {len(pixels)} pixels and {len(y)} labels, wanted {count} images and labels")
     X = pixels.reshape(count, rows * columns).astype(np.float32) / np.float32(255)
     return X, y
+    ### END YOUR SOLUTION hw1/parse_mnist
 
 
 def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
@@ -51,12 +62,14 @@ def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
 
     Returns a Tensor of one element that can be differentiated: the mean over rows of log(sum_j exp(Z_j)) - Z_y.
     """
+    ### BEGIN YOUR SOLUTION hw1/softmax_loss
     # exp of a large logit would overflow; a constant that is taken off a whole row changes neither loss nor gradient
     largest = np.broadcast_to(Z.numpy().max(axis=1, keepdims=True), Z.shape)
     Z = Z - ndl.Tensor(largest, device=Z.device, dtype=Z.dtype, requires_grad=False)
     log_sum_exp = ndl.log(ndl.summation(ndl.exp(Z), axes=(1,)))
     right = ndl.summation(Z * y_one_hot, axes=(1,))
     return ndl.summation(log_sum_exp - right) / Z.shape[0]
+    ### END YOUR SOLUTION hw1/softmax_loss
 
 
 def nn_epoch(
@@ -73,6 +86,7 @@ def nn_epoch(
 
     Returns the trained W1 and W2 as new Tensors.
     """
+    ### BEGIN YOUR SOLUTION hw1/nn_epoch
     classes = W2.shape[1]
     for start in range(0, len(X), batch):
         X_b = ndl.Tensor(X[start : start + batch], requires_grad=False)
@@ -82,6 +96,7 @@ def nn_epoch(
         W1 = ndl.Tensor(W1.numpy() - lr * W1.grad.numpy())
         W2 = ndl.Tensor(W2.numpy() - lr * W2.grad.numpy())
     return W1, W2
+    ### END YOUR SOLUTION hw1/nn_epoch
 
 
 def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
@@ -90,6 +105,7 @@ def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
     return softmax_loss(h, y_one_hot).numpy(), np.mean(h.numpy().argmax(axis=1) != y)
 
 
+# >>> hw4
 # ---- hw4: pictures --------------------------------------------------------------------------------------------------
 
 
@@ -104,6 +120,7 @@ def epoch_general_cifar10(
     Returns the accuracy and the mean loss over all samples.  Batches are put on the device of the model.
     """
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw4/epoch_cifar10
     model.train() if opt else model.eval()
     device = model.parameters()[0].device
     right, total_loss, count = 0, 0.0, 0
@@ -119,6 +136,7 @@ def epoch_general_cifar10(
         total_loss += loss.item() * y.shape[0]
         count += y.shape[0]
     return right / count, total_loss / count
+    ### END YOUR SOLUTION hw4/epoch_cifar10
 
 
 def train_cifar10(
@@ -132,10 +150,12 @@ def train_cifar10(
 ) -> tuple[float, float]:
     """Train the model for n_epochs passes; returns the accuracy and the mean loss of the last one."""
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw4/train_cifar10
     opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
     for _ in range(n_epochs):
         accuracy, loss = epoch_general_cifar10(dataloader, model, loss_fn=loss_fn(), opt=opt)
     return accuracy, loss
+    ### END YOUR SOLUTION hw4/train_cifar10
 
 
 def evaluate_cifar10(
@@ -143,8 +163,10 @@ def evaluate_cifar10(
 ) -> tuple[float, float]:
     """The accuracy and the mean loss of the model, which stays as it is."""
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw4/evaluate_cifar10
     with ndl.no_grad():
         return epoch_general_cifar10(dataloader, model, loss_fn=loss_fn())
+    ### END YOUR SOLUTION hw4/evaluate_cifar10
 
 
 # ---- hw4: text ------------------------------------------------------------------------------------------------------
@@ -169,6 +191,7 @@ def epoch_general_ptb(
     Returns the accuracy and the mean loss over all words predicted.
     """
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw4/epoch_ptb
     model.train() if opt else model.eval()
     right, total_loss, count, h = 0, 0.0, 0, None
     for i in range(0, len(data) - 1, seq_len):
@@ -186,6 +209,7 @@ def epoch_general_ptb(
         total_loss += loss.item() * y.shape[0]
         count += y.shape[0]
     return right / count, total_loss / count
+    ### END YOUR SOLUTION hw4/epoch_ptb
 
 
 def train_ptb(
@@ -203,10 +227,12 @@ def train_ptb(
 ) -> tuple[float, float]:
     """Train the model for n_epochs passes over the text; returns the accuracy and the mean loss of the last one."""
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw4/train_ptb
     opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
     for _ in range(n_epochs):
         accuracy, loss = epoch_general_ptb(data, model, seq_len, loss_fn(), opt, clip, device, dtype)
     return accuracy, loss
+    ### END YOUR SOLUTION hw4/train_ptb
 
 
 def evaluate_ptb(
@@ -219,5 +245,10 @@ def evaluate_ptb(
 ) -> tuple[float, float]:
     """The accuracy and the mean loss of the model on the text; the model stays as it is."""
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw4/evaluate_ptb
     with ndl.no_grad():
         return epoch_general_ptb(data, model, seq_len, loss_fn(), device=device, dtype=dtype)
+    ### END YOUR SOLUTION hw4/evaluate_ptb
+
+
+# <<< hw4
