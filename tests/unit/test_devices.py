@@ -216,7 +216,7 @@ def test_a_module_that_cannot_be_loaded_is_an_absent_device(monkeypatch: pytest.
         raise ImportError(f"{name} is there, but cannot be loaded")
 
     monkeypatch.setattr(native, "load", broken)
-    absent = devices._optional_device("cuda", "not built")
+    absent = devices._optional_device("cuda", "cuda", "not built")
     assert not absent.enabled()
     with pytest.raises(DeviceError, match="ndarray_backend_cuda is there, but cannot be loaded"):
         nd.zeros((1,), device=absent)

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import kernels
 from ..errors import ArgumentError, DeviceError, describe, named
-from . import native, ndarray_backend_numpy
+from . import cuda_presence, native, ndarray_backend_numpy
 from .dtypes import DTYPES, dtype_name, numpy_dtype
 from .indexing import as_number, as_shape
 
@@ -32,17 +32,24 @@ class BackendDevice:
         mod: ModuleType | None,
         storage: dict[str, Callable] | None = None,
         wrappers: dict[str, Callable] | None = None,
-        absence: str = "",
+        absence: str | Callable[[], str] = "",
+        remark: str = "",
     ) -> None:
         """By dtype, what makes storage of n elements, and what makes storage of a NumPy array's own memory.
 
-        absence: why there is no module, if there is none.
+        absence: why there is no module, if there is none, or what finds out.  remark: what repr() adds to the name.
         """
         self.name = name
         self.mod = mod
         self.wrappers = wrappers or {}
         self._storage = storage or ({} if mod is None else {"float32": mod.Array})
         self._absence = absence or f"{name} is not built; run 'make lib'"
+        self._remark = remark
+
+    @property
+    def absence(self) -> str:
+        """Why there is no module, if there is none."""
+        return self._absence() if callable(self._absence) else self._absence
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BackendDevice) and self.name == other.name
@@ -50,15 +57,18 @@ class BackendDevice:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return self.name + "()"
+
+    def __repr__(self) -> str:
+        return f"{self} [{self._remark}]" if self._remark else str(self)
 
     def __getattr__(self, attribute: str) -> Any:
         mod = self.__dict__.get("mod")
         if mod is None:
-            raise AttributeError(
-                f"device {self.__dict__.get('name')} has no {attribute!r}: {self.__dict__.get('_absence')}"
-            )
+            if attribute.startswith("__") or "_absence" not in self.__dict__:
+                raise AttributeError(attribute)  # pickle and copy ask before there is anything to tell
+            raise AttributeError(f"device {self.name} has no {attribute!r}: {self.absence}")
         return getattr(mod, attribute)
 
     def __reduce__(self) -> tuple:
@@ -84,8 +94,12 @@ class BackendDevice:
                 ) from None
             except MemoryError:
                 raise MemoryError(f"{self}: no memory for {size} elements of {dtype}") from None
+            except RuntimeError as error:
+                if reason := cuda_presence.not_usable(error):
+                    raise DeviceError(f"{self}: {reason}") from None
+                raise
         if self.mod is None:
-            raise DeviceError(f"{self}: {self._absence}")
+            raise DeviceError(f"{self}: {self.absence}")
         raise NotImplementedError(f"{self}: no storage for {dtype} here, only for {', '.join(self._storage)}")
 
     # ---- arrays made here; random numbers come from NumPy's global generator, the same stream on every device -----
@@ -147,13 +161,23 @@ def cpu() -> BackendDevice:
 
 
 def cuda() -> BackendDevice:
-    """The first NVIDIA GPU; without the built module or the driver, a device whose enabled() is False."""
-    return _optional_device("cuda", "cuda backend is not built; run 'make lib' with nvcc on PATH")
+    """The first NVIDIA GPU; without the built module or the driver, a device whose enabled() is False.
+
+    With NEEDLE_CUDA_EMU=1 in the environment (or "check"), the emulator under the GPU's name: repr() tells.
+    """
+    emulated = cuda_presence.emulation()
+    return _emulator("cuda", emulated) if emulated else _optional_device("cuda", "cuda", cuda_presence.not_built)
 
 
 def cuda_emu() -> BackendDevice:
-    """The CUDA kernels run by the emulator on the CPU; never chosen silently."""
-    return _optional_device("cuda_emu", "the CUDA emulator is not built; run 'make lib'")
+    """The CUDA kernels run by the emulator on the CPU; with NEEDLE_CUDA_EMU=check, every access checked."""
+    return _emulator("cuda_emu", cuda_presence.emulation() or "emu")
+
+
+def _emulator(name: str, kind: str) -> BackendDevice:
+    """The emulator's fast modules ("emu"), or those that check every access ("emu_check"), as a device of a name."""
+    remark = "emulated on the CPU" if kind == "emu" else "emulated on the CPU, every access checked"
+    return _optional_device(name, f"cuda_{kind}", cuda_presence.emulator_not_built(kind), remark)
 
 
 @cache  # there is one object for each device
@@ -167,18 +191,19 @@ def _numpy_device() -> BackendDevice:
 
 
 @cache
-def _optional_device(name: str, absence: str) -> BackendDevice:
+def _optional_device(name: str, modules: str, absence: str | Callable[[], str], remark: str = "") -> BackendDevice:
     try:
-        return _native_device(name, absence)
+        return _native_device(name, absence, modules, remark)
     except ImportError as error:
-        return BackendDevice(name, None, absence=str(error))
+        return BackendDevice(name, None, absence=str(error), remark=remark)
 
 
 @cache
-def _native_device(name: str, absence: str) -> BackendDevice:
-    course, typed = native.load(f"ndarray_backend_{name}"), native.load(f"kernels_{name}")
+def _native_device(name: str, absence: str | Callable[[], str], modules: str = "", remark: str = "") -> BackendDevice:
+    """The device of a name, run by ndarray_backend_<modules> and, if they are there, the typed kernels_<modules>."""
+    course, typed = (native.load(f"{prefix}_{modules or name}") for prefix in ("ndarray_backend", "kernels"))
     if course is None:
-        return BackendDevice(name, None, absence=absence)
+        return BackendDevice(name, None, absence=absence, remark=remark)
     storage: dict[str, Callable] = {"float32": course.Array}
     wrappers: dict[str, Callable] = {"float32": course.wrap} if hasattr(course, "wrap") else {}
     native.register_course(name, course)
@@ -187,7 +212,7 @@ def _native_device(name: str, absence: str) -> BackendDevice:
         storage |= {dtype: partial(typed.Buffer, dtype=dtype) for dtype in others}
         wrappers |= {dtype: typed.wrap for dtype in others if hasattr(typed, "wrap")}
         native.register_typed(name, typed, course)
-    return BackendDevice(name, course, storage, wrappers)
+    return BackendDevice(name, course, storage, wrappers, remark=remark)
 
 
 cpu(), cpu_numpy()  # at import, so that the registry is complete, and a module of another Python is reported

@@ -41,7 +41,8 @@ def matmul_2d(a: NDArray, b: NDArray) -> NDArray:
     if n != rows:
         raise _mismatch(a, b, n, rows)
     dtype = promote(a._dtype, b._dtype)
-    tile = getattr(a._device, "__tile_size__", None) if kernels.mode() == "course" and dtype == "float32" else None
+    tiled = kernels.mode() == "course" and dtype == "float32" and hasattr(a._device, "matmul_tiled")
+    tile = a._device.__tile_size__ if tiled else None
     if tile and m * n * p and not (m % tile or n % tile or p % tile):
         return matmul_tiled(a._cast(dtype), b._cast(dtype), tile)
     out = a._new((m, p), dtype)
