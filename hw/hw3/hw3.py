@@ -17,8 +17,6 @@
 # as you like.
 
 # %%
-from needle_course.lab import *
-
 setup("hw3")
 
 # %% [markdown]
