@@ -59,6 +59,7 @@ print(np.array([1, 2, 3]) + np.array([[10], [20]]))
 #
 # ### A neighbour, complete
 
+
 # %%
 def multiply(x, y):
     """x * y, for numbers and arrays alike."""
@@ -307,6 +308,7 @@ print(softmax(large - large.max()))
 # takes the right logit of each row by *pairs* of indices, which is the one trick that you need,
 # too: row 0 with `y[0]`, row 1 with `y[1]`, and so on.
 
+
 # %%
 def hinge_loss(Z, y):
     """The mean over rows of sum over wrong classes j of max(0, 1 + Z_j - Z_right)."""
@@ -453,6 +455,7 @@ curves({"slope": errors}, x=nudges, xlabel="nudge", ylabel="error", log=True, lo
 # In place means: the array that came in is written to. `theta = theta - …` would make a new array
 # under the same name, and the caller would never see it.
 
+
 # %%
 def rebinds(a):
     a = a - 1
@@ -474,6 +477,7 @@ print(numbers)
 # The same loop for another model: *linear regression* predicts numbers, $\hat t = X w$, and its
 # loss is half the mean square of the error $\hat t - t$, whose gradient is $X^\top (\hat t - t) /
 # B$. Only the error is computed differently in yours.
+
 
 # %%
 def linear_regression_epoch(X, t, w, lr=0.1, batch=100):
@@ -620,6 +624,7 @@ simple_ml.loss_err(features @ theta, exclusive)
 # The same walk, forward and then backward, for the smallest net that has one: two weights and no
 # matrix, $f = w_2 \max(0, w_1 x)$, with half the squared distance to a target $t$ as loss.
 
+
 # %%
 def small_net_gradients(x, t, w1, w2):
     z = max(0.0, w1 * x)  # forward, keeping what the way back needs
@@ -669,6 +674,7 @@ W1, W2 = random.randn(3, 8), random.randn(8, 2)
 for epoch in range(2000):
     simple_ml.nn_epoch(corners, exclusive, W1, W2, lr=0.2, batch=4)
 simple_ml.loss_err(np.maximum(corners @ W1, 0) @ W2, exclusive)
+
 
 # %%
 def train_two_layers(hidden, epochs, lr=0.5):

@@ -159,10 +159,16 @@ def _folded(number: int, level: str, hint: str) -> str:
 
 
 def _narrow(text: str) -> str:
-    """The text with its prose in lines of at most WIDTH columns; code, tables and formulas stay as they are."""
-    if any(mark in text for mark in ("```", "\n|", "$$", "\n- ")):
-        return text
-    return "\n\n".join(textwrap.fill(paragraph, WIDTH) for paragraph in text.split("\n\n"))
+    """The text with its prose in lines of at most WIDTH columns; code, tables, lists and formulas stay as they are."""
+    pieces = re.split(r"(```.*?```)", text, flags=re.DOTALL)
+    return "".join(piece if piece.startswith("```") else _wrapped(piece) for piece in pieces)
+
+
+def _wrapped(text: str) -> str:
+    head, tail = text[: len(text) - len(text.lstrip("\n"))], text[len(text.rstrip("\n")) :]
+    paragraphs = text.strip("\n").split("\n\n")
+    kept = ("|", "- ", "$$", "1.")
+    return head + "\n\n".join(p if p.startswith(kept) else textwrap.fill(p, WIDTH) for p in paragraphs) + tail
 
 
 # ---- running --------------------------------------------------------------------------------------------------------
