@@ -22,6 +22,7 @@ def ResidualBlock(
 
     f is Linear(dim, hidden_dim), norm, ReLU, Dropout(drop_prob), Linear(hidden_dim, dim), norm.
     """
+    ### BEGIN YOUR SOLUTION hw2/residual_block
     path = nn.Sequential(
         nn.Linear(dim, hidden_dim),
         norm(hidden_dim),
@@ -31,6 +32,7 @@ def ResidualBlock(
         norm(dim),
     )
     return nn.Sequential(nn.Residual(path), nn.ReLU())
+    ### END YOUR SOLUTION hw2/residual_block
 
 
 def MLPResNet(
@@ -42,12 +44,14 @@ def MLPResNet(
     drop_prob: float = 0.1,
 ) -> nn.Module:
     """Linear, ReLU, num_blocks residual blocks (each half as wide inside), Linear.  (B, dim) → (B, num_classes)"""
+    ### BEGIN YOUR SOLUTION hw2/mlp_resnet
     return nn.Sequential(
         nn.Linear(dim, hidden_dim),
         nn.ReLU(),
         *(ResidualBlock(hidden_dim, hidden_dim // 2, norm, drop_prob) for _ in range(num_blocks)),
         nn.Linear(hidden_dim, num_classes),
     )
+    ### END YOUR SOLUTION hw2/mlp_resnet
 
 
 def epoch(
@@ -58,6 +62,7 @@ def epoch(
     Returns the error rate and the mean loss over all samples.  Images are flattened, whatever shape they come in.
     """
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw2/epoch
     model.train() if opt else model.eval()
     loss_fn = nn.SoftmaxLoss()
     wrong, total_loss, count = 0, 0.0, 0
@@ -72,6 +77,7 @@ def epoch(
         total_loss += loss.item() * y.shape[0]
         count += y.shape[0]
     return wrong / count, total_loss / count
+    ### END YOUR SOLUTION hw2/epoch
 
 
 def train_mnist(
@@ -88,6 +94,7 @@ def train_mnist(
     Returns (training error rate, training loss, test error rate, test loss) after the last epoch.
     """
     np.random.seed(4)
+    ### BEGIN YOUR SOLUTION hw2/train_mnist
     train, test = (
         ndl.data.MNISTDataset(f"{data_dir}/{part}-images-idx3-ubyte.gz", f"{data_dir}/{part}-labels-idx1-ubyte.gz")
         for part in ("train", "t10k")
@@ -101,6 +108,7 @@ def train_mnist(
         train_error, train_loss = epoch(train_loader, model, opt)
     test_error, test_loss = epoch(test_loader, model)
     return train_error, train_loss, test_error, test_loss
+    ### END YOUR SOLUTION hw2/train_mnist
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ class SGD(Optimizer):
 
     @has_fast_twin
     def step(self) -> None:
+        ### BEGIN YOUR SOLUTION hw2/sgd
         self.t += 1
         for p in self.params:
             if p.grad is None:
@@ -52,12 +53,13 @@ class SGD(Optimizer):
             if self.unbiased:
                 direction = direction / (1 - self.momentum**self.t)
             p.data = Tensor(p.data - self.lr * direction, dtype=p.dtype)
+        ### END YOUR SOLUTION hw2/sgd
 
 
 class Adam(Optimizer):
     """Steps scaled by running means of the gradient and of its square.  (Kingma and Ba 2015, algorithm 1)
 
-    weight_decay is added to the gradient, weight_decay θ; AdamW keeps it apart.
+    weight_decay θ is added to the gradient.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Adam(Optimizer):
 
     @has_fast_twin
     def step(self) -> None:
+        ### BEGIN YOUR SOLUTION hw2/adam
         self.t += 1
         for p in self.params:
             if p.grad is None:
@@ -91,3 +94,4 @@ class Adam(Optimizer):
             mean = self.m[p] / (1 - self.beta1**self.t)
             square = self.v[p] / (1 - self.beta2**self.t)
             p.data = Tensor(p.data - self.lr * mean / (square**0.5 + self.eps), dtype=p.dtype)
+        ### END YOUR SOLUTION hw2/adam

@@ -21,9 +21,10 @@ what stands after `# `, its indentation included.
 
 A *stage block* is what does not exist before a stage, or in no starter at all; its marks never reach a learner.
 
-    # >>> hw4                                        # >>> never
-    …                                                …
-    # <<< hw4                                        # <<< never
+    # >>> hw4                    # >>> never                        # >>> hw4
+    …                            …                                  # isort: split
+    # <<< hw4                    # <<< never                        from .nn_conv import Conv
+                                                                    # <<< hw4
 
 C++ has the same with slashes: `/// BEGIN YOUR SOLUTION hw3/compact`, `// >>> hw4`.  Regions may stand inside blocks and
 blocks inside blocks, but nothing stands inside a region.
@@ -48,6 +49,8 @@ BLOCK = re.compile(r"[ \t]*(?:#|//)[ \t]*(?P<mark>>>>|<<<)[ \t]+(?P<stage>[a-z]\
 RAISES = re.compile(
     r"raise\s+NotImplementedError\b|throw\s+(?:\w+::)*NotImplemented\b|NEEDLE_NOT_IMPLEMENTED\b|.*\bBlank\("
 )
+
+ISORT = "# isort: split"  # below a block's first mark: part of it, so that the imports of a block stay in it
 
 NEVER = "never"  # the stage of what no starter has
 
@@ -169,6 +172,9 @@ class _Parser:
         if mark["mark"] == "<<<":
             raise self.fail(opened, f"`<<< {stage}` closes a block that was not opened; remove it")
         self.next += 1
+        if self.lines[self.next : self.next + 1] and self.lines[self.next].strip() == ISORT:
+            begin += self.lines[self.next]
+            self.next += 1
         pieces = self.pieces(stage, opened)
         end = self.lines[self.next]
         closed = _match(BLOCK, end)["stage"]  # type: ignore[index]

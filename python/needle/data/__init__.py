@@ -2,18 +2,7 @@
 
 from .data_basic import DataLoader, Dataset
 from .data_transforms import RandomCrop, RandomFlipHorizontal, Transform
-from .datasets import (
-    CIFAR10Dataset,
-    Corpus,
-    Dictionary,
-    DigitsDataset,
-    FashionMNISTDataset,
-    MNISTDataset,
-    NDArrayDataset,
-    batchify,
-    get_batch,
-    load_digits,
-)
+from .datasets import MNISTDataset, NDArrayDataset, load_digits
 from .download import fetch
 from .errors import DataFileError, DataMissingError, DownloadError
 from .idx import parse_mnist
@@ -21,18 +10,24 @@ from .loader_workers import TransformedDataset
 from .paths import data_dir
 from .transforms_more import Compose, Normalize, RandomErasing, ToCHW, ToHWC
 
+# >>> hw3
+# isort: split
+from .datasets import DigitsDataset, FashionMNISTDataset
+
+# <<< hw3
+# >>> hw4
+# isort: split
+from .datasets import CIFAR10Dataset, Corpus, Dictionary, batchify, get_batch
+
+# <<< hw4
+
 __all__ = [
-    "CIFAR10Dataset",
     "Compose",
-    "Corpus",
     "DataFileError",
     "DataLoader",
     "DataMissingError",
     "Dataset",
-    "Dictionary",
-    "DigitsDataset",
     "DownloadError",
-    "FashionMNISTDataset",
     "MNISTDataset",
     "NDArrayDataset",
     "Normalize",
@@ -43,10 +38,15 @@ __all__ = [
     "ToHWC",
     "Transform",
     "TransformedDataset",
-    "batchify",
     "data_dir",
     "fetch",
-    "get_batch",
     "load_digits",
     "parse_mnist",
 ]
+
+# >>> hw3
+__all__ += ["DigitsDataset", "FashionMNISTDataset"]
+# <<< hw3
+# >>> hw4
+__all__ += ["CIFAR10Dataset", "Corpus", "Dictionary", "batchify", "get_batch"]
+# <<< hw4

@@ -96,19 +96,23 @@ class DataLoader(NamesItself):
 
     def __iter__(self) -> DataLoader:
         """Start an epoch."""
+        ### BEGIN YOUR SOLUTION hw2/dataloader_iter
         count, size = len(self.dataset), self.batch_size
         order = np.random.permutation(count) if self.shuffle else np.arange(count)
         chunks = [order[i * size : (i + 1) * size] for i in range(len(self))]
         self.batches = read_batches(self.dataset, chunks, self.num_workers, self.prefetch)
         return self
+        ### END YOUR SOLUTION hw2/dataloader_iter
 
     def __next__(self) -> tuple[Tensor, ...]:
         """The next batch: one Tensor per field, none of which requires a gradient."""
+        ### BEGIN YOUR SOLUTION hw2/dataloader_next
         fields = next(self.batches)
         return tuple(
             Tensor(field, device=self.device, dtype=dtype, requires_grad=False)
             for field, dtype in zip(fields, self.field_dtypes(len(fields)), strict=True)
         )
+        ### END YOUR SOLUTION hw2/dataloader_next
 
     def field_dtypes(self, count: int) -> Sequence[Any]:
         """The type of each of `count` fields, from `dtype`."""

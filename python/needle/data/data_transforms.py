@@ -25,7 +25,9 @@ class RandomFlipHorizontal(Transform):
     def __call__(self, img: np.ndarray) -> np.ndarray:
         """Flip along the width.  (H, W, C) → (H, W, C), a view.  Draws one number, whatever p is."""
         flip_img = np.random.rand() < self.p
+        ### BEGIN YOUR SOLUTION hw2/flip_horizontal
         return img[:, ::-1] if flip_img else img
+        ### END YOUR SOLUTION hw2/flip_horizontal
 
 
 class RandomCrop(Transform):
@@ -39,9 +41,11 @@ class RandomCrop(Transform):
     def __call__(self, img: np.ndarray) -> np.ndarray:
         """Cut a window of the same size out of the zero-padded image.  (H, W, C) → (H, W, C), same dtype."""
         shift_x, shift_y = np.random.randint(low=-self.padding, high=self.padding + 1, size=2)
+        ### BEGIN YOUR SOLUTION hw2/random_crop
         height, width = img.shape[:2]
         pad = self.padding
         padded = np.zeros((height + 2 * pad, width + 2 * pad, *img.shape[2:]), img.dtype)
         padded[pad : pad + height, pad : pad + width] = img
         top, left = pad + shift_x, pad + shift_y
         return padded[top : top + height, left : left + width]
+        ### END YOUR SOLUTION hw2/random_crop

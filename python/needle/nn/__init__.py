@@ -1,13 +1,8 @@
-"""Neural networks: modules that hold parameters.
-
-nn_basic, nn_conv, nn_sequence and nn_transformer hold the layers of the course, the other files what the library adds.
-"""
+"""Neural networks: modules that hold parameters."""
 
 from .module import HookHandle, Module, Parameter
-from .nn_activation import GELU, LeakyReLU, SiLU, Softmax, Softplus, Tanh
 from .nn_basic import (
     BatchNorm1d,
-    BatchNorm2d,
     Dropout,
     Flatten,
     Identity,
@@ -18,53 +13,72 @@ from .nn_basic import (
     Sequential,
     SoftmaxLoss,
 )
-from .nn_conv import Conv
-from .nn_gru import GRU, GRUCell
-from .nn_losses import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
+
+# >>> hw3
+# isort: split
 from .nn_normalization import GroupNorm, LayerNorm
+
+# <<< hw3
+# >>> hw4
+# isort: split
+from .nn_activation import GELU, LeakyReLU, SiLU, Softmax, Softplus, Tanh
+from .nn_basic import BatchNorm2d
+from .nn_conv import Conv
+from .nn_losses import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from .nn_pooling import AvgPool2d, MaxPool2d
 from .nn_sequence import LSTM, RNN, Embedding, LSTMCell, RNNCell, Sigmoid
+
+# <<< hw4
+# >>> hw4_extra
+# isort: split
+from .nn_gru import GRU, GRUCell
 from .nn_transformer import AttentionLayer, MultiHeadAttention, Transformer, TransformerLayer
 
+# <<< hw4_extra
+
 __all__ = [
-    "GELU",
-    "GRU",
-    "LSTM",
-    "RNN",
-    "AttentionLayer",
-    "AvgPool2d",
-    "BCEWithLogitsLoss",
     "BatchNorm1d",
-    "BatchNorm2d",
-    "Conv",
-    "CrossEntropyLoss",
     "Dropout",
-    "Embedding",
     "Flatten",
-    "GRUCell",
-    "GroupNorm",
     "HookHandle",
     "Identity",
-    "LSTMCell",
-    "LayerNorm",
     "LayerNorm1d",
-    "LeakyReLU",
     "Linear",
-    "MSELoss",
-    "MaxPool2d",
     "Module",
-    "MultiHeadAttention",
     "Parameter",
-    "RNNCell",
     "ReLU",
     "Residual",
     "Sequential",
+    "SoftmaxLoss",
+]
+
+# >>> hw3
+__all__ += ["GroupNorm", "LayerNorm"]
+# <<< hw3
+# >>> hw4
+__all__ += [
+    "GELU",
+    "LSTM",
+    "RNN",
+    "AvgPool2d",
+    "BCEWithLogitsLoss",
+    "BatchNorm2d",
+    "Conv",
+    "CrossEntropyLoss",
+    "Embedding",
+    "LSTMCell",
+    "LeakyReLU",
+    "MSELoss",
+    "MaxPool2d",
+    "RNNCell",
     "SiLU",
     "Sigmoid",
     "Softmax",
-    "SoftmaxLoss",
     "Softplus",
     "Tanh",
-    "Transformer",
-    "TransformerLayer",
 ]
+
+# <<< hw4
+# >>> hw4_extra
+__all__ += ["GRU", "AttentionLayer", "GRUCell", "MultiHeadAttention", "Transformer", "TransformerLayer"]
+# <<< hw4_extra

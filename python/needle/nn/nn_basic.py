@@ -30,19 +30,23 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
+        ### BEGIN YOUR SOLUTION hw2/linear_init
         self.weight = Parameter(init.kaiming_uniform(in_features, out_features, device=device, dtype=dtype))
         self.bias = None
         if bias:
             column = init.kaiming_uniform(out_features, 1, device=device, dtype=dtype)
             self.bias = Parameter(ops.reshape(column, (1, out_features)))
+        ### END YOUR SOLUTION hw2/linear_init
 
     def forward(self, x: Tensor) -> Tensor:
         check_features("linear", x, self.in_features)
+        ### BEGIN YOUR SOLUTION hw2/linear_forward
         rows = x if x.ndim == 2 else ops.reshape(x, (-1, self.in_features))  # one matrix product for all leading axes
         y = ops.matmul(rows, self.weight)
         if self.bias is not None:
             y = y + as_row(self.bias, y.shape)
         return y if x.ndim == 2 else ops.reshape(y, (*x.shape[:-1], self.out_features))
+        ### END YOUR SOLUTION hw2/linear_forward
 
 
 class Flatten(Module):
@@ -51,14 +55,18 @@ class Flatten(Module):
     def forward(self, x: Tensor) -> Tensor:
         if not x.shape:
             raise ShapeError(f"flatten: got shape {x.shape}, wanted (B, …)")
+        ### BEGIN YOUR SOLUTION hw2/flatten
         return ops.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+        ### END YOUR SOLUTION hw2/flatten
 
 
 class ReLU(Module):
     """max(x, 0), entry by entry."""
 
     def forward(self, x: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw2/relu
         return ops.relu(x)
+        ### END YOUR SOLUTION hw2/relu
 
 
 class Sequential(Module):
@@ -72,9 +80,11 @@ class Sequential(Module):
         self.modules = modules
 
     def forward(self, x: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw2/sequential
         for module in self.modules:
             x = module(x)
         return x
+        ### END YOUR SOLUTION hw2/sequential
 
     def __len__(self) -> int:
         return len(self.modules)
@@ -93,9 +103,11 @@ class SoftmaxLoss(Module):
         """(N, C) logits and (N,) labels, whole numbers of any dtype → one number."""
         if logits.ndim != 2 or y.shape != logits.shape[:1]:
             raise ShapeError(f"softmax_loss: logits {logits.shape} and labels {y.shape}, wanted (N, C) and (N,)")
+        ### BEGIN YOUR SOLUTION hw2/softmax_loss
         n, classes = logits.shape
         one_hot = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
         return (ops.summation(ops.logsumexp(logits, axes=(1,))) - ops.summation(logits * one_hot)) / n
+        ### END YOUR SOLUTION hw2/softmax_loss
 
 
 class BatchNorm1d(Module):
@@ -113,13 +125,16 @@ class BatchNorm1d(Module):
         self.dim = dim
         self.eps = eps
         self.momentum = momentum
+        ### BEGIN YOUR SOLUTION hw2/batchnorm_init
         self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
         self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
         self.running_mean = init.zeros(dim, device=device, dtype=dtype)
         self.running_var = init.ones(dim, device=device, dtype=dtype)
+        ### END YOUR SOLUTION hw2/batchnorm_init
 
     def forward(self, x: Tensor) -> Tensor:
         check_features("batch_norm", x, self.dim, ndim=2)
+        ### BEGIN YOUR SOLUTION hw2/batchnorm_forward
         mean, var = self.running_mean, self.running_var
         if self.training:
             mean = ops.summation(x, 0) / x.shape[0]
@@ -134,8 +149,10 @@ class BatchNorm1d(Module):
     def _remember(self, running: Tensor, observed: Tensor) -> None:
         mixed = (1 - self.momentum) * running.data + self.momentum * observed.data
         running.data = Tensor(mixed, dtype=running.dtype)
+        ### END YOUR SOLUTION hw2/batchnorm_forward
 
 
+# >>> hw4
 class BatchNorm2d(BatchNorm1d):
     """Batch norm of images: every channel over batch, rows and columns.  (N, C, H, W) → (N, C, H, W)."""
 
@@ -148,6 +165,7 @@ class BatchNorm2d(BatchNorm1d):
         return y.transpose((2, 3)).transpose((1, 2))
 
 
+# <<< hw4
 class LayerNorm1d(Module):
     """Every row brought to mean 0 and variance 1, then scaled and shifted.  (N, C) → (N, C).
 
@@ -158,17 +176,21 @@ class LayerNorm1d(Module):
         super().__init__()
         self.dim = dim
         self.eps = eps
+        ### BEGIN YOUR SOLUTION hw2/layernorm_init
         self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
         self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
+        ### END YOUR SOLUTION hw2/layernorm_init
 
     def forward(self, x: Tensor) -> Tensor:
         check_features("layer_norm_1d", x, self.dim, ndim=2)
+        ### BEGIN YOUR SOLUTION hw2/layernorm_forward
         column = (x.shape[0], 1)
         mean = ops.reshape(ops.summation(x, 1) / self.dim, column)
         centred = x - ops.broadcast_to(mean, x.shape)
         var = ops.reshape(ops.summation(centred * centred, 1) / self.dim, column)
         normal = centred * ops.broadcast_to((var + self.eps) ** -0.5, x.shape)
         return as_row(self.weight, x.shape) * normal + as_row(self.bias, x.shape)
+        ### END YOUR SOLUTION hw2/layernorm_forward
 
 
 class Dropout(Module):
@@ -184,11 +206,13 @@ class Dropout(Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw2/dropout
         if not self.training:
             return x
         keep = 1 - self.p
         mask = init.randb(*x.shape, p=keep, device=x.device, dtype=x.dtype)
         return x * mask / (keep or math.inf)  # keep = 0: nothing is left, and 0 / inf = 0
+        ### END YOUR SOLUTION hw2/dropout
 
 
 class Residual(Module):
@@ -199,7 +223,9 @@ class Residual(Module):
         self.fn = fn
 
     def forward(self, x: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw2/residual
         return self.fn(x) + x
+        ### END YOUR SOLUTION hw2/residual
 
 
 def check_features(name: str, x: Tensor, features: int, ndim: int | None = None) -> None:

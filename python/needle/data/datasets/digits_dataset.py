@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+# >>> hw3
+# isort: split
+from collections.abc import Sequence
+
 from ..data_basic import Dataset, ImageFunction
+
+# <<< hw3
 
 DIGITS_FILE = Path(__file__).resolve().parents[1] / "digits" / "digits.npz"
 
@@ -27,6 +32,7 @@ def load_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return images[~test], labels[~test], images[test], labels[test]
 
 
+# >>> hw3
 class DigitsDataset(Dataset):
     """The embedded digits: images float32 (8, 8, 1) in [0, 1] with labels uint8; needs no files and no network."""
 
@@ -44,3 +50,6 @@ class DigitsDataset(Dataset):
     def __getitem__(self, index: int | slice | np.ndarray) -> tuple:
         """(image, label) for an int; (images, labels) with a batch axis for a slice or an index array."""
         return self.transform_images(self.images[index]), self.labels[index]
+
+
+# <<< hw3

@@ -19,12 +19,18 @@ class MNISTDataset(Dataset):
         self, image_filename: Filename, label_filename: Filename, transforms: Sequence[ImageFunction] | None = None
     ) -> None:
         super().__init__(transforms)
+        ### BEGIN YOUR SOLUTION hw2/mnist_init
         images, self.labels = read_mnist(image_filename, label_filename)
         self.images = images[..., np.newaxis]
+        ### END YOUR SOLUTION hw2/mnist_init
 
     def __len__(self) -> int:
+        ### BEGIN YOUR SOLUTION hw2/mnist_len
         return len(self.images)
+        ### END YOUR SOLUTION hw2/mnist_len
 
     def __getitem__(self, index: int | slice | np.ndarray) -> tuple:
         """(image, label) for an int; (images, labels) with a batch axis for a slice or an index array."""
+        ### BEGIN YOUR SOLUTION hw2/mnist_getitem
         return self.transform_images(self.images[index]), self.labels[index]
+        ### END YOUR SOLUTION hw2/mnist_getitem
