@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -26,8 +27,11 @@ def real_data() -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was skipped and why, one line a reason."""
+    """Say what was skipped and why, one line a reason, and what a stage's `cuda` was."""
     reports = terminalreporter.getreports("skipped")
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"skipped {count}: {reason}")
+    stages = sys.modules.get("stages")
+    if stages is not None and stages.gpu_or_emulator.cache_info().currsize:
+        terminalreporter.write_line(f"cuda is here {stages.gpu_or_emulator()!r}")
