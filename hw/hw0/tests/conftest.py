@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT.parents[1] / "python")]
 sys.modules["simple_ml_ext"] = None  # not yet, whoever asks: a module that was built before the last edit would stay
 
 

@@ -6,11 +6,11 @@ Gradients are compared with central differences of the loss in float64, so that 
 from __future__ import annotations
 
 import gzip
-import struct
 
 import numpy as np
 import pytest
 import simple_ml
+from helpers import assert_same, assert_within, samples, write_idx
 
 NO_BATCH_REMAINDER, SHORT_LAST_BATCH, ONE_STEP = (12, 4), (11, 4), (7, 100)  # (rows, batch)
 
@@ -51,20 +51,6 @@ def after_one_epoch(logits, weights, X, y, lr, batch):
     return weights
 
 
-def samples(rows, columns, classes, seed):
-    """Inputs float32 (rows, columns) and labels uint8 (rows,), every class among them."""
-    random = np.random.RandomState(seed)
-    labels = np.arange(rows) % classes
-    random.shuffle(labels)
-    return random.randn(rows, columns).astype(np.float32), labels.astype(np.uint8)
-
-
-def write_idx(path, magic, shape, body):
-    with gzip.open(path, "wb") as file:
-        file.write(struct.pack(f">{1 + len(shape)}I", magic, *shape) + bytes(body))
-    return path
-
-
 def read_body(path, header_bytes):
     with gzip.open(path) as file:
         return np.frombuffer(file.read()[header_bytes:], np.uint8)
@@ -78,8 +64,8 @@ def test_add():
     assert type(simple_ml.add(5, 6)) is int
     assert simple_ml.add(3, -0.5) == 2.5
     assert type(simple_ml.add(5.0, 6)) is float
-    np.testing.assert_array_equal(simple_ml.add(np.array([1, 2]), np.array([3.5, -4])), [4.5, -2])
-    np.testing.assert_array_equal(simple_ml.add(np.ones((2, 1)), np.arange(3)), [[1, 2, 3], [1, 2, 3]])
+    assert_same(simple_ml.add(np.array([1, 2]), np.array([3.5, -4])), [4.5, -2])
+    assert_same(simple_ml.add(np.ones((2, 1)), np.arange(3)), [[1, 2, 3], [1, 2, 3]])
 
 
 def test_parse_mnist(tmp_path):
@@ -92,8 +78,8 @@ def test_parse_mnist(tmp_path):
     X, y = simple_ml.parse_mnist(str(images_file), str(labels_file))
     assert (X.shape, X.dtype) == ((5, 12), np.float32)
     assert (y.shape, y.dtype) == ((5,), np.uint8)
-    np.testing.assert_allclose(X, pixels.reshape(5, 12) / 255, rtol=2 * np.finfo(np.float32).eps)
-    np.testing.assert_array_equal(y, labels)
+    assert_within(X, pixels.reshape(5, 12) / 255, rtol=2 * np.finfo(np.float32).eps)
+    assert_same(y, labels)
 
 
 @pytest.mark.parametrize("split, count", [("train", 60000), ("t10k", 10000)])
@@ -102,8 +88,8 @@ def test_parse_mnist_real(mnist, split, count):
     X, y = simple_ml.parse_mnist(images_file, labels_file)
     assert (X.shape, X.dtype, y.shape, y.dtype) == ((count, 784), np.float32, (count,), np.uint8)
     body, labels = read_body(images_file, 16), read_body(labels_file, 8)
-    np.testing.assert_array_equal(np.rint(X[::97] * 255).astype(np.uint8), body.reshape(count, 784)[::97])
-    np.testing.assert_array_equal(y, labels)
+    assert_same(np.rint(X[::97] * 255).astype(np.uint8), body.reshape(count, 784)[::97])
+    assert_same(y, labels)
     assert X.min() == 0 and X.max() == 1
 
 
@@ -111,10 +97,10 @@ def test_softmax_loss():
     random = np.random.RandomState(0)
     for rows, classes in [(1, 2), (50, 10), (1000, 3)]:
         Z, y = 3 * random.randn(rows, classes), random.randint(classes, size=rows).astype(np.uint8)
-        np.testing.assert_allclose(simple_ml.softmax_loss(Z, y), cross_entropy(Z, y), rtol=1e-12)
-        np.testing.assert_allclose(simple_ml.softmax_loss(Z.astype(np.float32), y), cross_entropy(Z, y), rtol=1e-5)
+        assert_within(simple_ml.softmax_loss(Z, y), cross_entropy(Z, y), rtol=1e-12)
+        assert_within(simple_ml.softmax_loss(Z.astype(np.float32), y), cross_entropy(Z, y), rtol=1e-5)
     assert np.shape(simple_ml.softmax_loss(Z, y)) == ()
-    np.testing.assert_allclose(simple_ml.softmax_loss(np.zeros((4, 10)), np.arange(4)), np.log(10), rtol=1e-12)
+    assert_within(simple_ml.softmax_loss(np.zeros((4, 10)), np.arange(4)), np.log(10), rtol=1e-12)
 
 
 @pytest.mark.parametrize("rows, batch", [NO_BATCH_REMAINDER, SHORT_LAST_BATCH, ONE_STEP])
@@ -126,8 +112,8 @@ def test_softmax_regression_epoch(rows, batch):
     for dtype, rtol in ((np.float64, 1e-7), (np.float32, 1e-5)):
         trained, X_before = theta.astype(dtype), X.copy()
         assert simple_ml.softmax_regression_epoch(X, y, trained, lr=0.7, batch=batch) is None
-        np.testing.assert_allclose(trained, expected, rtol=rtol, atol=rtol)
-        np.testing.assert_array_equal(X, X_before)
+        assert_within(trained, expected, rtol=rtol, atol=rtol)
+        assert_same(X, X_before)
 
 
 def test_softmax_regression_epoch_learns_mnist(mnist):
@@ -150,15 +136,15 @@ def test_nn_epoch(rows, batch):
         trained = [w.astype(dtype) for w in weights]
         assert simple_ml.nn_epoch(X, y, *trained, lr=0.5, batch=batch) is None
         for got, want in zip(trained, expected, strict=True):
-            np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
+            assert_within(got, want, rtol=rtol, atol=rtol)
 
 
 def test_nn_epoch_where_units_are_off():
     X = np.ones((2, 3), np.float32)
     W1, W2 = np.full((3, 4), -1.0), np.ones((4, 2))
     simple_ml.nn_epoch(X, np.array([0, 1], np.uint8), W1, W2, lr=1.0, batch=2)
-    np.testing.assert_array_equal(W1, -1)  # no unit fires, so nothing flows back through any
-    np.testing.assert_array_equal(W2, 1)
+    assert_same(W1, np.full((3, 4), -1))  # no unit fires, so nothing flows back through any
+    assert_same(W2, np.ones((4, 2)))
 
 
 @pytest.mark.parametrize("rows, batch", [NO_BATCH_REMAINDER, SHORT_LAST_BATCH, ONE_STEP])
@@ -169,5 +155,5 @@ def test_softmax_regression_epoch_cpp(extension, rows, batch):
 
     trained, X_before = theta.astype(np.float32), X.copy()
     assert extension.softmax_regression_epoch_cpp(X, y, trained, lr=0.7, batch=batch) is None
-    np.testing.assert_allclose(trained, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(X, X_before)
+    assert_within(trained, expected, rtol=1e-5, atol=1e-5)
+    assert_same(X, X_before)
