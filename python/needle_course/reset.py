@@ -1,0 +1,50 @@
+"""Making a question of a learner's tree blank again, to try it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import answers, backup, change, regions
+from .errors import UserError
+from .merge import Text
+from .tree import LearnerTree
+
+
+def run(course: Any, folder: Path | None, name: str) -> tuple[backup.Backup, dict[str, list[str]]]:
+    """Blank the regions of a question or part, after a backup; returns it and {file: tags that are blank now}.
+
+    UserError if the tree has no such question, or if nothing of it is filled.
+    """
+    learner = LearnerTree.open(folder)
+    tags, blanks = tags_of(course, learner.stage, name), learner.blanks()
+    with change.alone(learner.root):
+        writes, blanked = blank_files(learner.root, {tag: blanks[tag] for tag in tags if tag in blanks})
+        if not writes:
+            raise UserError(f"{name}: is blank already in {learner.root}; nothing to reset")
+        saved = backup.make(learner.root, f"reset of {name}", also=writes)
+        change.apply(learner.root, writes)
+    return saved, blanked
+
+
+def tags_of(course: Any, stage: str, name: str) -> list[str]:
+    """The tags of a question's parts; of a part, its own. `matmul` will do for the stage's own hw3/matmul."""
+    found = course.find(name, stage)
+    return [part.id for part in found.parts] if hasattr(found, "parts") else [found.id]
+
+
+def blank_files(root: Path, bodies: Mapping[str, str]) -> tuple[dict[str, bytes], dict[str, list[str]]]:
+    """The files with these bodies in their regions ({path: content}), and which tags of each were filled before."""
+    writes: dict[str, bytes] = {}
+    blanked: dict[str, list[str]] = {}
+    for path in answers.source_files(root):
+        content = (root / path).read_bytes()
+        found = answers.regions_of(path, content)
+        filled = [tag for tag in found if tag in bodies and not regions.is_blank(found[tag])]
+        if filled:
+            text = Text.of(content)
+            blank = regions.pour(text.plain, path, {tag: bodies[tag] for tag in filled})
+            writes[path] = text.written_alike(Text.of(blank.encode("utf-8", "surrogateescape")).lines)
+            blanked[path] = filled
+    return writes, blanked

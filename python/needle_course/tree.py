@@ -1,0 +1,103 @@
+"""A learner's tree: which stage it is at, what the course gave, and what `.needle/` remembers of it.
+
+.needle/tree.toml          stage, version and place of the course, the digest of each given file
+.needle/starter/           the given files as they were, for three-way merges
+.needle/backups/<name>/    what a command was about to change
+.needle/results/           what the last checks said
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import files
+from .errors import UserError
+from .merge import has_conflict_marks
+
+RECORD = ".needle/tree.toml"
+STARTER = ".needle/starter"
+BLANKS = ".needle/blanks.json"
+
+
+@dataclass(frozen=True)
+class LearnerTree:
+    """What .needle/tree.toml says about a tree."""
+
+    root: Path
+    stage: str
+    version: str = ""
+    source: str = ""  # where the course lay that made it; it may have moved since
+    given: dict[str, str] = field(default_factory=dict)  # path -> digest of what the course gave
+
+    @classmethod
+    def open(cls, folder: Path | None) -> LearnerTree:
+        """The tree at a folder, or at or above the current one."""
+        root = files.existing_folder(folder) if folder is not None else above_here()
+        if not (root / RECORD).is_file():
+            raise UserError(f"{root}: no learner's tree (no {RECORD}); make one: needle-course starter hw1 --out DIR")
+        return cls.read(root)
+
+    @classmethod
+    def read(cls, root: Path) -> LearnerTree:
+        try:
+            record = loads((root / RECORD).read_text(encoding="utf-8"))
+            return cls(root, record["stage"], record["version"], record["source"], dict(record["given"]))
+        except (ValueError, KeyError, TypeError) as error:
+            what = " ".join(str(error).split())
+            raise UserError(f"{root / RECORD}: damaged ({what}); bring one back: needle-course restore") from None
+
+    def starter(self) -> dict[str, bytes]:
+        """{path: content} of what the course gave, as far as its copy is untouched."""
+        kept = {path: self.root / STARTER / path for path in self.given}
+        contents = {path: copy.read_bytes() for path, copy in kept.items() if copy.is_file()}
+        return {path: content for path, content in contents.items() if files.digest(content) == self.given[path]}
+
+    def blanks(self) -> dict[str, str]:
+        """{tag: what stands in its region while it is blank}."""
+        path = self.root / BLANKS
+        return json.loads(path.read_bytes()) if path.is_file() else {}
+
+    def conflicts(self) -> list[str]:
+        """The given files whose conflict is not settled: NAME.conflict is still there, or its marks are in the file."""
+        return [path for path in sorted(self.given) if self.is_unsettled(path)]
+
+    def is_unsettled(self, path: str) -> bool:
+        here = self.root / path
+        if here.with_name(here.name + ".conflict").exists():
+            return True
+        return here.is_file() and has_conflict_marks(here.read_bytes())
+
+
+def record(stage: str, source: str, given: Mapping[str, bytes], blanks: Mapping[str, str]) -> dict[str, bytes]:
+    """The files below .needle/ of a tree that a course at `source` made of these given files."""
+    digests = {path: files.digest(content) for path, content in sorted(given.items())}
+    version = files.digest(json.dumps(digests).encode())[:12]  # the same release gives the same
+    head = {"stage": stage, "version": version, "source": source}
+    lines = [f"{name} = {quoted(value)}" for name, value in head.items()]
+    lines += ["", "[given]", *(f"{quoted(path)} = {quoted(digest)}" for path, digest in digests.items())]
+    copies = {f"{STARTER}/{path}": content for path, content in given.items()}
+    return {RECORD: "\n".join([*lines, ""]).encode(), BLANKS: json.dumps(blanks, indent=1).encode(), **copies}
+
+
+def above_here() -> Path:
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / RECORD).is_file():
+            return folder
+    raise UserError(f"{here}: not inside a learner's tree (no {RECORD} here or above); name it with --dir DIR")
+
+
+def quoted(text: str) -> str:
+    """A TOML string: JSON's escapes are among TOML's."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def loads(text: str) -> dict:
+    try:
+        import tomllib
+    except ImportError:  # Python 3.10
+        import tomli as tomllib
+    return tomllib.loads(text)
