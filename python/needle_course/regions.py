@@ -11,7 +11,7 @@ A *region* is what a learner writes.  Its markers, tags included, stay in what a
 A second tag says that a later stage asks for the same code again.  A blank region raises:
 `raise NotImplementedError("hw1/matmul_forward is not implemented yet")`, in C++ `throw NotImplemented("hw3/compact");`.
 Where that does not do, the region brings a starter text of its own: comments below its code, of which a starter has
-what stands after `# `, its indentation included.
+what stands after `# `, its indentation included.  Code in it that only keeps the file compiling says `to be written`.
 
     ### STARTER
     #     raise NotImplementedError("hw1/topo_sort is not implemented yet")
@@ -47,7 +47,13 @@ MARKER = re.compile(r"(?P<indent>[ \t]*)(?P<comment>#{2,}|/{3,})[ \t]*(?P<end>BE
 STARTER = re.compile(r"[ \t]*(?:#{2,}|/{3,})[ \t]*STARTER\b")
 BLOCK = re.compile(r"[ \t]*(?:#|//)[ \t]*(?P<mark>>>>|<<<)[ \t]+(?P<stage>[a-z]\w*)[ \t]*")
 RAISES = re.compile(
-    r"raise\s+NotImplementedError\b|throw\s+(?:\w+::)*NotImplemented\b|NEEDLE_NOT_IMPLEMENTED\b|.*\bBlank\("
+    r"(?:raise\s+NotImplementedError|throw\s+(?:\w+::)*NotImplemented|PyErr_SetString\(PyExc_NotImplementedError)\b"
+    r"|.*\bBlank\("
+)
+SCAFFOLD = re.compile(
+    r"(?:def|class|template)\b.*|\}.*"
+    r"|(?!(?:for|if|while)\b)[\w:&*<> ]+\(.*\)\s*\{"  # the head of a function in C++
+    r"|.*(?:#|//) to be written\b.*"
 )
 
 ISORT = "# isort: split"  # below a block's first mark: part of it, so that the imports of a block stay in it
@@ -275,7 +281,10 @@ def regions(text: str, path: str | PurePath = "<text>") -> dict[str, Region]:
 
 
 def is_blank(region: Region) -> bool:
-    """Is there nothing yet but what the starter put there?  (The first line of code is the one that raises.)"""
+    """Is there nothing yet but what the starter put there: is the first line of code the one that raises?
+
+    What a starter text may have before it does not count: heads of functions, and code with a comment `to be written`.
+    """
     code = _code_lines(region)
     return not code or RAISES.match(code[0]) is not None
 
@@ -381,7 +390,8 @@ def _joined(above: str, below: str) -> str:
 
 
 def _code_lines(region: Region) -> list[str]:
-    """The lines of the body that are neither blank nor comment nor docstring."""
+    """The lines of the body that are neither blank nor comment nor docstring, nor what `is_blank` passes over."""
     body = re.sub(r'"""(?:.|\n)*?"""|/\*(?:.|\n)*?\*/', "", region.body)
     lines = (line.strip() for line in body.splitlines())
-    return [line for line in lines if line and not line.startswith(region.comment)]
+    code = [line for line in lines if line and not line.startswith(region.comment)]
+    return [line for line in code if not SCAFFOLD.fullmatch(line)]

@@ -17,7 +17,9 @@ with contextlib.suppress(ImportError):  # everything but the C++ question works 
 
 def add(x, y):
     """x + y, for numbers and arrays alike."""
+    ### BEGIN YOUR SOLUTION hw0/add
     return x + y
+    ### END YOUR SOLUTION hw0/add
 
 
 def parse_mnist(image_filename, label_filename):
@@ -30,6 +32,7 @@ def parse_mnist(image_filename, label_filename):
         X  float32 (count, rows * columns): pixel / 255, in [0, 1]
         y  uint8 (count,)
     """
+    ### BEGIN YOUR SOLUTION hw0/parse_mnist
     with gzip.open(image_filename) as file:
         magic, count, rows, columns = struct.unpack(">4I", file.read(16))
         if magic != 2051:
@@ -44,6 +47,7 @@ def parse_mnist(image_filename, label_filename):
         raise ValueError(f"parse_mnist: {len(pixels)} pixels and {len(y)} labels, wanted {count} images and labels")
     X = pixels.reshape(count, rows * columns).astype(np.float32) / np.float32(255)
     return X, y
+    ### END YOUR SOLUTION hw0/parse_mnist
 
 
 def softmax_loss(Z, y):
@@ -54,9 +58,11 @@ def softmax_loss(Z, y):
 
     Returns a number: the mean over rows of log(sum_j exp(Z[i, j])) - Z[i, y[i]].
     """
+    ### BEGIN YOUR SOLUTION hw0/softmax_loss
     largest = Z.max(axis=1, keepdims=True)  # exp of a large logit would overflow; shifting a row changes nothing
     log_sum_exp = np.log(np.exp(Z - largest).sum(axis=1)) + largest[:, 0]
     return np.mean(log_sum_exp - Z[np.arange(len(y)), y])
+    ### END YOUR SOLUTION hw0/softmax_loss
 
 
 def softmax_regression_epoch(X, y, theta, lr=0.1, batch=100):
@@ -70,6 +76,7 @@ def softmax_regression_epoch(X, y, theta, lr=0.1, batch=100):
 
     The gradient of a step is X_bᵀ (softmax(X_b theta) - onehot(y_b)) / rows.
     """
+    ### BEGIN YOUR SOLUTION hw0/softmax_regression_epoch
     for start in range(0, len(X), batch):
         X_b, y_b = X[start : start + batch], y[start : start + batch]
         logits = X_b @ theta
@@ -77,6 +84,7 @@ def softmax_regression_epoch(X, y, theta, lr=0.1, batch=100):
         error /= error.sum(axis=1, keepdims=True)
         error[np.arange(len(y_b)), y_b] -= 1
         theta -= lr / len(X_b) * (X_b.T @ error)
+    ### END YOUR SOLUTION hw0/softmax_regression_epoch
 
 
 def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
@@ -92,6 +100,7 @@ def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
     With Z = relu(X_b W1) and E = softmax(Z W2) - onehot(y_b), the gradients are X_bᵀ ((Z > 0) * (E W2ᵀ)) / rows and
     Zᵀ E / rows.
     """
+    ### BEGIN YOUR SOLUTION hw0/nn_epoch
     for start in range(0, len(X), batch):
         X_b, y_b = X[start : start + batch], y[start : start + batch]
         Z = np.maximum(X_b @ W1, 0)
@@ -103,6 +112,7 @@ def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
         grad_2 = Z.T @ error
         W1 -= lr / len(X_b) * grad_1
         W2 -= lr / len(X_b) * grad_2
+    ### END YOUR SOLUTION hw0/nn_epoch
 
 
 # ---- given: to see what has been written learn ----------------------------------------------------------------------
