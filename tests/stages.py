@@ -58,8 +58,9 @@ def gpu_or_emulator() -> Any:
 
     if ndl.cuda().enabled():
         return ndl.cuda()
-    if not any(ROOT.glob("python/needle/backend_ndarray/ndarray_backend_cuda_emu.*")):
-        subprocess.run([sys.executable, ROOT / "tools" / "build_native.py", "cuda_emu"], stdin=subprocess.DEVNULL)
+    emulator = "cuda_emu_check" if os.environ.get("NEEDLE_CUDA_EMU") == "check" else "cuda_emu"
+    if not any(ROOT.glob(f"python/needle/backend_ndarray/ndarray_backend_{emulator}.*")):
+        subprocess.run([sys.executable, ROOT / "tools" / "build_native.py", emulator], stdin=subprocess.DEVNULL)
     return ndl.cuda_emu()
 
 

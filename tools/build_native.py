@@ -1,10 +1,10 @@
 """Build the native modules in place, beside ndarray.py, with the interpreter that runs this.
 
-    python tools/build_native.py [cpu] [cuda] [cuda_emu] [cuda_emu_check]
+    python tools/build_native.py [cpu] [cuda] [cuda_emu] [cuda_emu_check] [cuda_here]
 
 Without a name: the CPU's modules; those for a GPU, where there are nvcc and a GPU; what CUDA=1, CUDA_EMU=1 and
 CUDA_EMU_CHECK=1 in the environment ask for; and whatever was built before, so that nothing there is ever stale. With
-names: these alone.
+names: these alone, where cuda_here stands for cuda on a machine with nvcc and a GPU, else for cuda_emu.
 
 Each Python has a build folder of its own, build/<ABI tag>. When neither a source nor the configuration has changed
 since the last build, cmake is not even started. A build folder from another path, generator or compiler is made anew.
@@ -38,10 +38,11 @@ CUDA_FILE = ROOT / "src" / "ndarray_backend_cuda.cu"  # which the trees of early
 
 
 def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in GROUPS]
+    unknown = [name for name in names if name not in (*GROUPS, "cuda_here")]
     if unknown:
-        print(f"build: there is no {unknown[0]!r}; wanted some of {', '.join(GROUPS)}", file=sys.stderr)
+        print(f"build: there is no {unknown[0]!r}; wanted some of {', '.join(GROUPS)}, cuda_here", file=sys.stderr)
         return 2
+    names = [("cuda" if nvcc() and has_gpu() else "cuda_emu") if name == "cuda_here" else name for name in names]
     BUILD.parent.mkdir(exist_ok=True)
     with open(BUILD.parent / f"{BUILD.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once would write the same files
