@@ -252,31 +252,58 @@ def rewrite(src, name="<input>"):
     return out
 
 
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.M)
+
+
+def expand(path, read):
+    """The rewritten text of a file, headers that need rewriting put in their places."""
+    read.append(path)
+    with open(path, encoding="utf-8") as file:
+        src = file.read()
+    res = rewrite(src, path)
+    if res.count("\n") != src.count("\n"):
+        sys.exit(f"{path}: the rewriter lost a line; please report this file")
+    here = os.path.dirname(path)
+
+    def include(m):
+        header = os.path.normpath(os.path.join(here, m.group(1)))
+        if not os.path.exists(header):
+            return m.group(0)
+        if not needs_rewriting(header, set()):
+            return f'#include "{header}"'
+        if header in read:
+            return ""
+        line = res.count("\n", 0, m.start()) + 2
+        return f'#line 1 "{header}"\n{expand(header, read)}\n#line {line} "{path}"'
+
+    return INCLUDE.sub(include, res)
+
+
+def needs_rewriting(path, seen):
+    """Whether a header, or one that it includes, launches a kernel or has shared memory."""
+    if path in seen or not os.path.exists(path):
+        return False
+    seen.add(path)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if "__shared__" in mask(text) or "<<<" in mask(text):
+        return True
+    here = os.path.dirname(path)
+    return any(needs_rewriting(os.path.normpath(os.path.join(here, name)), seen) for name in INCLUDE.findall(text))
+
+
 def main():
-    inp, outp = sys.argv[1:3]
-    src = open(inp, encoding="utf-8").read()
+    inp, outp = os.path.abspath(sys.argv[1]), sys.argv[2]
+    read = []
     try:
-        res = rewrite(src, inp)
+        res = expand(inp, read)
     except CudaSyntaxError as e:
         sys.exit(str(e))
-    if res.count("\n") != src.count("\n"):
-        sys.exit(f"{inp}: the rewriter lost a line; please report this file")
-    here = os.path.dirname(os.path.abspath(inp))
-    res = re.sub(
-        r'^([ \t]*#[ \t]*include[ \t]*")([^"\n]+)"',
-        lambda m: (
-            m.group(1)
-            + (os.path.join(here, m.group(2)) if os.path.exists(os.path.join(here, m.group(2))) else m.group(2))
-            + '"'
-        ),
-        res,
-        flags=re.M,
-    )
     os.makedirs(os.path.dirname(os.path.abspath(outp)), exist_ok=True)
     with open(outp, "w", encoding="utf-8") as f:
         f.write(f'#define CUDA_EMU_REWRITTEN 1\n#include "cuda_emu.h"\n#line 1 "{inp}"\n' + res)
     with open(outp + ".d", "w", encoding="utf-8") as f:
-        f.write(f"{outp}: {inp}\n".replace(" ", "\\ ").replace(":\\ ", ": "))
+        f.write(f"{outp}: " + " ".join(name.replace(" ", "\\ ") for name in read) + "\n")
 
 
 if __name__ == "__main__":
