@@ -114,8 +114,10 @@ def around(text: str, first: int, last: int) -> tuple[int, int]:
     except SyntaxError:  # a learner's half-written file must still be shown
         return first, last
     spans = [
-        (node.lineno, node.end_lineno or last)
+        (node.lineno, max(node.end_lineno or last, last))
         for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.lineno <= first and last <= (node.end_lineno or 0)
+        # a mark at the end of a function is a comment, which its last line does not count
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        and node.lineno <= first < last <= (node.end_lineno or 0) + 1
     ]
     return max(spans, default=(first, last))  # the innermost starts last

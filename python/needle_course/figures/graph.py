@@ -79,6 +79,8 @@ def _lines(node: Any, name: str | None, note: str | None) -> list[str]:
     head = name or (type(op).__name__ if op is not None else _kind(node))
     if name and op is not None:
         head = f"{name} = {type(op).__name__}"
+    if not hasattr(node, "shape"):  # a tuple of tensors
+        return [head, f"{len(node)} tensors", *([note] if note is not None else [])]
     shape = tuple(node.shape)
     size = 1
     for extent in shape:
