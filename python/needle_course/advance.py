@@ -20,6 +20,8 @@ from .merge import Merged, Text, is_text, three_way
 from .merge_notebook import merge_notebooks
 from .tree import LearnerTree
 
+SHOWN = 12  # paths of one kind; --json has them all
+
 
 @dataclass
 class Plan:
@@ -29,8 +31,13 @@ class Plan:
     removals: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # files with work of the learner's in them
     conflicts: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)  # deleted or renamed by the learner, and given again
     retired: list[str] = field(default_factory=list)  # no longer the course's, but changed by the learner
+
+    @property
+    def changed(self) -> list[str]:
+        return [path for path in self.writes if path not in self.new]
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ def make_plan(old: LearnerTree, before: Mapping[str, bytes], new: Mapping[str, b
             retire(plan, path, mine, old.given[path])
         elif mine is None:
             plan.writes[path] = answers.poured(path, new[path], found.bodies)
-            plan.returned += [path] if path in old.given else []
+            (plan.returned if path in old.given else plan.new).append(path)
         elif path not in old.given:
             meet(plan, path, mine, answers.poured(path, new[path], found.bodies))
         else:
@@ -199,6 +206,9 @@ def newly_solved(before: Mapping[str, bytes], new: Mapping[str, bytes], found: A
 def report(outcome: Outcome) -> None:
     """Say on standard error what changed, what stayed, and what the learner has to look at."""
     plan, root = outcome.plan, outcome.tree.root
+    for word, paths in (("new", plan.new), ("changed", plan.changed), ("gone", plan.removals)):
+        if paths:
+            note(f"{word}: {shortened(paths)}")
     for message in outcome.answers.damaged.values():
         note(f"marks damaged: {message} (all you wrote there was kept)")
     if outcome.saved:
@@ -211,5 +221,10 @@ def report(outcome: Outcome) -> None:
         note(f"{tag}: you left it blank; the course's answer stands there now (needle-course reset {tag} blanks it)")
     for path in plan.conflicts:
         note(f"conflict: {root / path}: you and the course changed the same lines; see {Path(path).name}.conflict")
-    if plan.conflicts:
+    if plan.conflicts:  # what to do about them stands last
         note("take what you want from each .conflict into your file, delete the .conflict, then run advance again")
+
+
+def shortened(paths: list[str]) -> str:
+    """The paths, or the first of very many."""
+    return ", ".join(paths[:SHOWN]) + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "")

@@ -345,20 +345,16 @@ def tree_or_here() -> Path:
 
 
 def show_status(found: Any) -> None:
-    """A table of the questions, and the sum."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("question", "title", "status", "points", "checked", box=None, pad_edge=False)
+    """A line per question, and the sum."""
+    width = max(len(question.id) for question in found.questions)
     for question in found.questions:
-        points = f"{question.earned:g}/{question.points:g}"
-        table.add_row(question.id, question.title, question.status.replace("_", " "), points, question.checked)
-    Console().print(table)
+        points, status = f"{question.earned:g}/{question.points:g}", question.status.replace("_", " ")
+        say(f"{question.id:{width}}  {points:>7}  {status:15}  {question.checked:16}  {question.title}")
     if not found.stage:
         say(f"{found.path} holds no learner's tree yet: needle-course starter hw0 --out DIR makes one")
-    earned, points = (sum(getattr(q, name) for q in found.questions) for name in ("earned", "points"))
     how = "checked now" if found.source == "checked now" else "as last checked; --check checks now"
-    say(f"{found.passed} of {len(found.questions)} questions passed, {earned:g} of {points:g} points ({how})")
+    sums = f"{found.passed} of {len(found.counted)} questions passed, {found.earned:g} of {found.points:g} points"
+    say(f"{sums} ({how})")
 
 
 @app.command()

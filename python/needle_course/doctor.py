@@ -148,7 +148,7 @@ def devices(root: Path) -> Iterator[Finding]:
 
 
 def hint_of(line: str) -> str:
-    return "no GPU is needed: CUDA questions run on the emulator" if line.startswith("cuda") else "make lib"
+    return "no GPU is needed: CUDA questions run on the emulator" if "cuda" in line else "make lib"
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------

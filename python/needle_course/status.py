@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import answers, files
+from . import answers, files, results
+from .regions import Region, is_blank
 from .tree import RECORD, LearnerTree
 
 RESULTS = ".needle/results"
 UNCHECKED = "unchecked"  # filled, but not checked since it was last edited
+GIVEN = "given"  # the course has solved it for whoever joins late: not the learner's, so it does not count
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,21 @@ class Status:
         return [question for questions in self.stages.values() for question in questions]
 
     @property
+    def counted(self) -> list[Progress]:
+        """The learner's own questions."""
+        return [question for question in self.questions if question.status != GIVEN]
+
+    @property
     def passed(self) -> int:
-        return sum(question.status == "passed" for question in self.questions)
+        return sum(question.status == results.PASSED for question in self.counted)
+
+    @property
+    def earned(self) -> float:
+        return sum(question.earned for question in self.counted)
+
+    @property
+    def points(self) -> float:
+        return sum(question.points for question in self.counted)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -53,9 +69,9 @@ class Status:
             "path": str(self.path),
             "source": self.source,
             "passed": self.passed,
-            "total": len(self.questions),
-            "earned": sum(question.earned for question in self.questions),
-            "points": sum(question.points for question in self.questions),
+            "total": len(self.counted),
+            "earned": self.earned,
+            "points": self.points,
             "stages": [
                 {"stage": name, "questions": [question.to_json() for question in questions]}
                 for name, questions in self.stages.items()
@@ -73,8 +89,14 @@ def run(course: Any, folder: Path, check_now: bool = False) -> Status:
     present = course.present(learner.stage)
     if check_now:
         check_stages(course, root, present)
-    stages = {name: [progress(root, name, q) for q in course.stage(name).questions] for name in present}
+    given = answers.bodies_in(learner.starter())
+    stages = {name: progress_of(root, course.stage(name), given) for name in present}
     return Status(root, learner.stage, "checked now" if check_now else "recorded", stages)
+
+
+def progress_of(root: Path, stage: Any, given: Mapping[str, str]) -> list[Progress]:
+    found, last = regions_in(root, stage), recorded(root, stage.id)
+    return [progress(question, found, given, last) for question in stage.questions]
 
 
 def check_stages(course: Any, root: Path, names: list[str]) -> None:
@@ -85,60 +107,63 @@ def check_stages(course: Any, root: Path, names: list[str]) -> None:
 
 
 def untouched(question: Any) -> Progress:
-    return Progress(question.id, question.title, "not_implemented", 0, question.points)
+    return Progress(question.id, question.title, results.NOT_IMPLEMENTED, 0, question.points)
 
 
-def progress(root: Path, stage: str, question: Any) -> Progress:
-    """What the last check said about a question, if nothing in its regions has changed since."""
-    last = recorded(root, stage).get(question.id, {})
-    if last and last["answers"] == digest_of(root, question):
-        return Progress(question.id, question.title, last["status"], last["earned"], question.points, last["checked"])
-    if all_blank(root, question):
-        return untouched(question)
-    return Progress(question.id, question.title, UNCHECKED, 0, question.points)
+def progress(
+    question: Any, found: Mapping[str, Region], given: Mapping[str, str], last: Mapping[str, dict]
+) -> Progress:
+    """A question's status from its parts; a part that changed since its last check is unchecked."""
+    if was_given(question, found, given):
+        return Progress(question.id, question.title, GIVEN, 0, question.points)
+    statuses = [status_of(part.id, found.get(part.id), last.get(part.id)) for part in question.parts]
+    status = next((one for one in (*results.STATUSES[:-1], UNCHECKED) if one in statuses), results.PASSED)
+    earned = round(question.points * statuses.count(results.PASSED) / len(statuses), 2)
+    when = max((last[part.id]["checked"] for part in question.parts if part.id in last), default="")
+    return Progress(question.id, question.title, status, earned, question.points, when)
 
 
-def all_blank(root: Path, question: Any) -> bool:
-    tags = [part.id for part in question.parts]
-    return answers.blank_tags(files_of(root, question), tags) == tags
+def was_given(question: Any, found: Mapping[str, Region], given: Mapping[str, str]) -> bool:
+    """Whether every region of a question is as the course gave it, and not blank."""
+    mine = [found.get(part.id) for part in question.parts]
+    return all(region and not is_blank(region) and given.get(region.tags[0]) == region.body for region in mine)
+
+
+def status_of(tag: str, region: Region | None, last: Mapping[str, str] | None) -> str:
+    if last and last["answer"] == answer_digest(region):
+        return last["status"]
+    return results.NOT_IMPLEMENTED if region is not None and is_blank(region) else UNCHECKED
 
 
 # ---- what checks leave behind ---------------------------------------------------------------------------------------
 
 
 def record(root: Path, report: dict[str, Any], course: Any) -> None:
-    """Keep what a check said about whole questions, for a later `status`."""
+    """Keep what a check said about each part, for a later `status`."""
     stage = report["stage"]
-    known = recorded(root, stage)
-    questions = {question.id: question for question in course.stage(stage).questions}
-    for result in report["questions"]:
-        question = questions[result["id"]]
-        if len(result["parts"]) == len(question.parts):
-            known[question.id] = {
-                "status": result["status"],
-                "earned": result["earned"],
-                "checked": time.strftime("%Y-%m-%d %H:%M"),
-                "answers": digest_of(root, question),
-            }
+    known, found = recorded(root, stage), regions_in(root, course.stage(stage))
+    for part in (part for question in report["questions"] for part in question["parts"]):
+        known[part["id"]] = {
+            "status": part["status"],
+            "checked": time.strftime("%Y-%m-%d %H:%M"),
+            "answer": answer_digest(found.get(part["id"])),
+        }
     files.write_whole(root / RESULTS / f"{stage}.json", json.dumps(known, indent=1).encode())
 
 
-def recorded(root: Path, stage: str) -> dict[str, dict[str, Any]]:
-    path = root / RESULTS / f"{stage}.json"
+def recorded(root: Path, stage: str) -> dict[str, dict[str, str]]:
+    """{part: what its last check said}; empty if that cannot be read."""
     try:
-        return json.loads(path.read_bytes())
+        return json.loads((root / RESULTS / f"{stage}.json").read_bytes())
     except (OSError, ValueError):
         return {}
 
 
-def digest_of(root: Path, question: Any) -> str:
-    """Of what stands in the question's regions, or in its whole files where a region cannot be read."""
-    contents = files_of(root, question)
-    found = {tag: region for path, data in contents.items() for tag, region in answers.regions_of(path, data).items()}
-    bodies = [found[part.id].body if part.id in found else repr(contents.get(part.file)) for part in question.parts]
-    return files.digest("\0".join(bodies).encode("utf-8", "surrogateescape"))
+def answer_digest(region: Region | None) -> str:
+    return files.digest(region.body.encode("utf-8", "surrogateescape")) if region else "no region"
 
 
-def files_of(root: Path, question: Any) -> dict[str, bytes]:
-    paths = dict.fromkeys(part.file for part in question.parts)
-    return {path: (root / path).read_bytes() for path in paths if (root / path).is_file()}
+def regions_in(root: Path, stage: Any) -> dict[str, Region]:
+    """{tag: region} of the files that a stage's questions are in."""
+    contents = {path: (root / path).read_bytes() for path in stage.files if (root / path).is_file()}
+    return {tag: region for path, data in contents.items() for tag, region in answers.regions_of(path, data).items()}
