@@ -152,11 +152,12 @@ def record(root: Path, report: dict[str, Any], course: Any) -> None:
 
 
 def recorded(root: Path, stage: str) -> dict[str, dict[str, str]]:
-    """{part: what its last check said}; empty if that cannot be read."""
+    """{part: what its last check said}, of what can be read."""
     try:
-        return json.loads((root / RESULTS / f"{stage}.json").read_bytes())
-    except (OSError, ValueError):
+        entries = json.loads((root / RESULTS / f"{stage}.json").read_bytes()).items()
+    except (OSError, ValueError, AttributeError):
         return {}
+    return {part: entry for part, entry in entries if {"status", "checked", "answer"} <= set(entry)}
 
 
 def answer_digest(region: Region | None) -> str:
