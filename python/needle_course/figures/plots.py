@@ -117,4 +117,4 @@ def images(
             axes.imshow(tiles[number], interpolation="nearest", **look)
         if number < len(titles):
             axes.set_title(titles[number], fontsize=8)
-    return Plot(figure, alt or f"{len(tiles)} images side by side: {', '.join(titles)}")
+    return Plot(figure, alt or f"{len(tiles)} images side by side" + ": " * bool(titles) + ", ".join(titles))
