@@ -1,5 +1,5 @@
-// Storage on a CUDA device, and the kinds of kernels that the course's CUDA file registers.  There is neither Python nor
-// CUDA in here, so that the bindings, which include it, are compiled once for the GPU and for its emulator.
+// Storage on a CUDA device, and the kinds of kernels that the course's CUDA file registers.  There is neither Python
+// nor CUDA in here, so that the bindings, which include it, are compiled once for the GPU and for its emulator.
 #ifndef NEEDLE_CUDA_ARRAY_H_
 #define NEEDLE_CUDA_ARRAY_H_
 

@@ -100,62 +100,13 @@ void ScalarSetitem(size_t size, scalar_t val, CudaArray* out, const Dims& shape,
   CUDA_CHECK(cudaGetLastError());
 }
 /// STARTER
-// void ScalarSetitem(size_t size, scalar_t val, CudaArray* out, const Dims& shape, const Dims& strides, int64_t offset) {
+// void ScalarSetitem(size_t size, scalar_t val, CudaArray* out, const Dims& shape, const Dims& strides,
+//                    int64_t offset) {
 //   throw NotImplemented("hw3/cuda_scalar_setitem");
 // }
 /// END YOUR SOLUTION hw3/cuda_scalar_setitem
 
 // ---- element-wise and scalar operations ---------------------------------------------------------------------------
-
-// One statement at file scope defines a kernel, its launch and its row in the table from which Python gets it.  The
-// formula, which the device computes, gives out[i] from a = a[i] and, where there is a second operand, b = b[i] or the
-// number val.
-#define NEEDLE_EWISE_UNARY(Name, py_name, formula)                                                \
-  __global__ void Ewise##Name##Kernel(const scalar_t* in, scalar_t* out, int64_t size) {          \
-    const int64_t i = GlobalIndex();                                                              \
-    if (i >= size) return;                                                                        \
-    [[maybe_unused]] const scalar_t a = in[i];                                                    \
-    out[i] = formula;                                                                             \
-  }                                                                                               \
-  void Ewise##Name(const CudaArray& in, CudaArray* out) {                                         \
-    NEEDLE_THROW_IF_BLANK(formula);                                                               \
-    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                     \
-    Ewise##Name##Kernel<<<grid, kBlockThreads>>>(in.ptr, out->ptr, out->size);                    \
-    CUDA_CHECK(cudaGetLastError());                                                               \
-  }                                                                                               \
-  static const Registered<EwiseUnary> ewise_##Name##_registered(py_name, Ewise##Name)
-
-#define NEEDLE_EWISE_BINARY(Name, py_name, formula)                                               \
-  __global__ void Ewise##Name##Kernel(const scalar_t* left, const scalar_t* right,                \
-                                      scalar_t* out, int64_t size) {                              \
-    const int64_t i = GlobalIndex();                                                              \
-    if (i >= size) return;                                                                        \
-    [[maybe_unused]] const scalar_t a = left[i], b = right[i];                                    \
-    out[i] = formula;                                                                             \
-  }                                                                                               \
-  void Ewise##Name(const CudaArray& left, const CudaArray& right, CudaArray* out) {               \
-    NEEDLE_THROW_IF_BLANK(formula);                                                               \
-    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                     \
-    Ewise##Name##Kernel<<<grid, kBlockThreads>>>(left.ptr, right.ptr, out->ptr, out->size);       \
-    CUDA_CHECK(cudaGetLastError());                                                               \
-  }                                                                                               \
-  static const Registered<EwiseBinary> ewise_##Name##_registered(py_name, Ewise##Name)
-
-#define NEEDLE_EWISE_SCALAR(Name, py_name, formula)                                               \
-  __global__ void Scalar##Name##Kernel(const scalar_t* in, [[maybe_unused]] scalar_t val,         \
-                                       scalar_t* out, int64_t size) {                             \
-    const int64_t i = GlobalIndex();                                                              \
-    if (i >= size) return;                                                                        \
-    [[maybe_unused]] const scalar_t a = in[i];                                                    \
-    out[i] = formula;                                                                             \
-  }                                                                                               \
-  void Scalar##Name(const CudaArray& in, scalar_t val, CudaArray* out) {                          \
-    NEEDLE_THROW_IF_BLANK(formula);                                                               \
-    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                     \
-    Scalar##Name##Kernel<<<grid, kBlockThreads>>>(in.ptr, val, out->ptr, out->size);              \
-    CUDA_CHECK(cudaGetLastError());                                                               \
-  }                                                                                               \
-  static const Registered<EwiseScalar> scalar_##Name##_registered(py_name, Scalar##Name)
 
 /// The larger of two numbers; a NaN wins, as in NumPy.
 __device__ inline scalar_t Max(scalar_t a, scalar_t b) {
