@@ -29,6 +29,14 @@ StageName = Annotated[str, typer.Argument(metavar="STAGE", help="hw0, hw1, … a
 MaybeStage = Annotated[str | None, typer.Argument(metavar="[STAGE]", help="hw0, hw1, …; by default the tree's own")]
 TreeFolder = Annotated[Path | None, typer.Option("--dir", help="the learner's tree; by default the one around you")]
 CourseFolder = Annotated[Path | None, typer.Option("--course", help="a checkout or a bundle of the course")]
+
+
+def hint_level(text: str | int) -> int:
+    if str(text) not in ("0", "1", "2", "3"):  # the default comes as a number
+        raise typer.BadParameter(f"{text!r} is no number from 0 to 3")
+    return int(text)
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON document on standard output")]
 
 
@@ -67,7 +75,10 @@ def command_of(error: Any) -> str:
 
 
 def course_at(folder: Path | None, learner: Path | None = None) -> Any:
-    """The course that is named, that these tools lie in, that is around us, or that a learner's tree came from."""
+    """The course that is named, that these tools lie in, that is around us, or that a learner's tree came from.
+
+    A learner's tree itself, which is a course without its other stages, only where there is nothing else.
+    """
     from . import files, stages
 
     if folder is not None:
@@ -78,6 +89,15 @@ def course_at(folder: Path | None, learner: Path | None = None) -> Any:
     if not found:
         raise UserError(f"{Path.cwd()}: no course here (no {stages.MANIFEST}); name its folder: --course PATH")
     return stages.load((courses or found)[0])
+
+
+def whole_course(folder: Path | None, learner: Path | None = None) -> Any:
+    """The same, for commands that need every stage."""
+    course = course_at(folder, learner)
+    if course.kind == "tree":
+        where = "".join(f", not at {path} any more" for path in origin_of(course.root) if not path.exists())
+        raise UserError(f"{course.root}: is a learner's tree{where}; name the checkout or bundle: --course PATH")
+    return course
 
 
 def around(folder: Path) -> list[Path]:
@@ -140,7 +160,7 @@ def starter(
     as_json: AsJson = False,
 ) -> None:
     """Make a learner's tree for a stage."""
-    source = course_at(course)
+    source = whole_course(course)
     source.stage(stage)
     from . import starter as starters
 
@@ -168,7 +188,7 @@ def advance(
     from . import advance as advancing
     from .tree import LearnerTree
 
-    source = course_at(course, folder)
+    source = whole_course(course, folder)
     if stage is not None:
         source.stage(stage)
     root = LearnerTree.open(folder).root
@@ -263,7 +283,7 @@ def check(
     stage: StageName,
     question: Annotated[str | None, typer.Option("--question", "-q", help="a question or part; else all")] = None,
     folder: TreeFolder = None,
-    hints: Annotated[int, typer.Option(min=0, max=3, help="how many of the three hints to show")] = 0,
+    hints: Annotated[int, typer.Option(parser=hint_level, metavar="0-3", help="how many hints to show")] = 0,
     junit: Annotated[Path | None, typer.Option("--junit", help="also write the results as JUnit's XML")] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -394,7 +414,7 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Make what a course publishes."""
-    source = course_at(course)
+    source = whole_course(course)
     from . import release as releasing
 
     made = releasing.run(source, out, through)
