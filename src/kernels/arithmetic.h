@@ -75,7 +75,11 @@ NEEDLE_HOST_DEVICE inline T Absolute(T a) {
 /// -1, 0 or 1; a NaN stays one.
 template <typename T>
 NEEDLE_HOST_DEVICE inline T Sign(T a) {
-  return IsNan(a) ? a : static_cast<T>((a > 0) - (a < 0));
+  if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<T>(a > 0);
+  } else {
+    return IsNan(a) ? a : static_cast<T>((a > 0) - (a < 0));
+  }
 }
 
 /// Conversion between types: to bool it asks "not 0?", and a float loses its fraction.  What no integer holds (NaN,

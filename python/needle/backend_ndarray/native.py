@@ -23,7 +23,15 @@ COURSE_KERNELS = (
     *("matmul", "matmul_tiled", "reduce_max", "reduce_sum"),
 )
 
-FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")  # ewise_ and scalar_; defined for floats alone
+# what a typed module exports beside kernels
+NO_KERNELS = (
+    *("allocated_bytes", "num_threads", "set_num_threads", "wrap"),
+    *("synchronize", "memory_stats", "empty_cache", "reset_peak"),
+)
+
+# what is defined for floats alone: fused kernels by how their names begin, ewise_ and scalar_ ones by what follows
+FLOAT_FAMILIES = ("log", "softmax", "cross_entropy", "layer_norm", "conv", "sgd", "adam")
+FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")
 
 
 def load(name: str, folder: Path = FOLDER) -> ModuleType | None:
@@ -74,13 +82,12 @@ def register_typed(device: str, module: ModuleType, course: ModuleType) -> None:
 
 def typed_names(module: ModuleType) -> list[str]:
     """The kernels that a module of typed kernels exports."""
-    others = {"allocated_bytes", "num_threads", "set_num_threads", "wrap"}
-    return [name for name in dir(module) if name[0].islower() and name not in others]
+    return [name for name in dir(module) if name[0].islower() and name not in NO_KERNELS]
 
 
 def dtypes_of(name: str) -> tuple[str, ...]:
     """The dtypes for which a typed kernel of that name is defined."""
-    return FLOATS if name.split("_", 1)[-1] in FLOAT_FUNCTIONS or name.startswith("log") else DTYPES
+    return FLOATS if name.split("_", 1)[-1] in FLOAT_FUNCTIONS or name.startswith(FLOAT_FAMILIES) else DTYPES
 
 
 def accept_arrays(function: Callable, array_type: Any, view: Callable) -> Callable:
