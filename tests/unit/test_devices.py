@@ -15,7 +15,9 @@ from needle import kernels
 from needle.backend_ndarray import devices, native
 from needle.errors import DeviceError
 
-DEVICES = [device for device in (nd.cpu(), nd.cpu_numpy()) if device.enabled()]
+from tests import chosen_device
+
+DEVICES = chosen_device.devices()
 
 
 @pytest.fixture(params=DEVICES, ids=str)

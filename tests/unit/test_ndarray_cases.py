@@ -14,7 +14,9 @@ from needle import kernels
 from needle.backend_ndarray import indexing
 from needle.errors import DTypeError, ShapeError
 
-DEVICES = [device for device in (nd.cpu(), nd.cpu_numpy()) if device.enabled()]
+from tests.chosen_device import devices
+
+DEVICES = devices()
 
 
 @pytest.fixture(params=DEVICES, ids=str)

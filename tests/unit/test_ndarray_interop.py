@@ -9,7 +9,9 @@ import pytest
 from needle import backend_ndarray as nd
 from needle.errors import DeviceError
 
-DEVICES = [device for device in (nd.cpu(), nd.cpu_numpy()) if device.enabled()]
+from tests.chosen_device import devices
+
+DEVICES = devices()
 DTYPES = ("bool", "uint8", "int32", "int64", "float32", "float64")
 
 

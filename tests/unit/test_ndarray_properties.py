@@ -19,7 +19,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from needle import backend_ndarray as nd
 
-DEVICES = [device for device in (nd.cpu(), nd.cpu_numpy()) if device.enabled()]
+from tests.chosen_device import devices
+
+DEVICES = devices()
 LADDER = ("bool", "uint8", "int32", "int64", "float32", "float64")
 FLOATS = ("float32", "float64")
 INTEGERS = ("uint8", "int32", "int64")
