@@ -98,16 +98,26 @@ def check_parts(
     filled = [part for part in parts if part.id not in blank]
     if not filled:
         return results
-    trouble = testrun.build(course.root) if stage.needs_build else ""
-    if trouble:
-        message = f"the native modules do not build:\n{trouble}"
-        return {**results, **{part.id: PartResult(part.id, part.title, ERROR, message) for part in filled}}
+    unbuilt = what_does_not_build(course.root, filled) if stage.needs_build else {}
+    for part in filled:
+        if part.id in unbuilt:
+            results[part.id] = PartResult(part.id, part.title, ERROR, unbuilt[part.id])
+    filled = [part for part in filled if part.id not in unbuilt]
     tests = {part.id: [parsed(test) for test in part.tests] for part in filled}
     outcome = testrun.run_tests(course.root, tests, case_seconds)
     foreign = from_elsewhere(course.root, outcome.imported)
     for part in filled:
         results[part.id] = part_result(part, outcome, foreign)
     return results
+
+
+def what_does_not_build(root: Path, parts: list[stages.Part]) -> dict[str, str]:
+    """{part: message} of those whose native modules do not compile: an old module must not be judged in their place."""
+    on_cuda = [part.id for part in parts if not all("cpu" in parsed(test)[2] for test in part.tests)]
+    for group, wanting in (("cpu", [part.id for part in parts]), ("cuda_here", on_cuda)):
+        if wanting and (trouble := testrun.build(root, group)):
+            return dict.fromkeys(wanting, f"the native modules do not build:\n{trouble}")
+    return {}
 
 
 def parsed(test: str) -> tuple[str, str, str]:

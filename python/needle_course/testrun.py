@@ -220,15 +220,18 @@ def tail(printed: Path, lines: int = 4) -> str:
 # ---- native modules -------------------------------------------------------------------------------------------------
 
 
-def build(tree: Path) -> str:
-    """Bring the tree's native modules up to date; returns "" or what the compiler says, its first error first."""
+def build(tree: Path, group: str) -> str:
+    """Bring native modules of the tree up to date; returns "" or what the compiler says, its first error first.
+
+    group  "cpu", or "cuda_here": those for the GPU of this machine, or for its emulator where there is none
+    """
     tool = tree / "tools" / "build_native.py"
     if not tool.is_file():
         return f"{tool} is missing; restore it from the starter"
     with tempfile.TemporaryDirectory(prefix="needle-build-") as folder:
         printed = Path(folder, "printed")
         with printed.open("wb") as output:
-            process = start([sys.executable, str(tool)], tree, output)
+            process = start([sys.executable, str(tool), group], tree, output)
             ended = wait(process, printed, BUILD_SECONDS)
         if process.returncode == 0:
             return ""
