@@ -1,7 +1,23 @@
 """`python -m needle_course` is `needle-course`."""
 
+from __future__ import annotations
+
 import sys
 
-from .cli import main
 
-sys.exit(main())
+def run() -> int:
+    """Run the command line; without the packages that it is made with, say in one line how to get them."""
+    try:
+        from .cli import main
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith(__package__):
+            raise
+        print(
+            f"needle-course: {error.name} is missing; pip install 'needle[course]', or typer and rich", file=sys.stderr
+        )
+        return 2
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(run())
