@@ -12,9 +12,8 @@ def run() -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith(__package__):
             raise
-        print(
-            f"needle-course: {error.name} is missing; pip install 'needle[course]', or typer and rich", file=sys.stderr
-        )
+        install = f"{sys.executable} -m pip install typer rich"
+        print(f"needle-course: {error.name} is missing; run: {install}", file=sys.stderr)
         return 2
     return main()
 

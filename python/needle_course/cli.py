@@ -54,6 +54,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except OSError as error:
         return refused(f"{error.filename or 'file'}: {error.strerror or error}; is it yours, is the disk full?")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("needle"):
+            raise
+        return refused(f"{error.name} is missing; run: {sys.executable} -m pip install {error.name}")
     except Exception as error:
         if hasattr(error, "format_message"):  # what the command line itself refuses
             return refused(f"{error.format_message()} (needle-course {command_of(error)}--help says what it takes)")
