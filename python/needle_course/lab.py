@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -206,7 +207,7 @@ def show_blank(tag: str) -> Listing:
         text = regions.blank(text, str(path), [tag])
     region = regions.regions(text, str(path))[tag]
     first, last = listing.around(text, region.line, region.end_line)
-    lines = "\n".join(text.splitlines()[first - 1 : last])
+    lines = textwrap.dedent("\n".join(text.splitlines()[first - 1 : last]))
     return Listing(path.relative_to(_Place.root).as_posix(), region.line, lines, "open it, fill it, save it")
 
 
