@@ -202,17 +202,24 @@ def execute(notebook: Any, folder: Path, *, smoke: bool = True) -> Run:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    start = time.monotonic()
+    began, error = time.monotonic(), ""
+    try:
+        start(client_for(NotebookClient, notebook, folder), smoke=smoke)
+    except CellExecutionError as raised:
+        error = f"{raised.ename}: {raised.evalue}"
+    return Run(notebook, _first_error(notebook) if error else None, error, time.monotonic() - began)
+
+
+def client_for(kind: Any, notebook: Any, folder: Path) -> Any:
+    """An nbclient (of class `kind`) for a notebook in a folder, with a kernel of the Python that runs this."""
+    resources = {"metadata": {"path": str(folder)}}
+    return kind(notebook, km=_kernel_manager(), timeout=CELL_SECONDS, resources=resources)
+
+
+def start(client: Any, *, smoke: bool) -> None:
+    """Have a client execute its notebook, cut off from what the user's environment says."""
     with tempfile.TemporaryDirectory() as private:
-        client = NotebookClient(
-            notebook, km=_kernel_manager(), timeout=CELL_SECONDS, resources={"metadata": {"path": str(folder)}}
-        )
-        error = ""
-        try:
-            client.execute(env=_environment(smoke, private), stderr=subprocess.DEVNULL)  # the kernel's own notes
-        except CellExecutionError as raised:
-            error = f"{raised.ename}: {raised.evalue}"
-    return Run(notebook, _first_error(notebook) if error else None, error, time.monotonic() - start)
+        client.execute(env=_environment(smoke, private), stderr=subprocess.DEVNULL)  # where the kernel takes notes
 
 
 def _kernel_manager() -> Any:
