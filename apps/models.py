@@ -19,11 +19,13 @@ def ConvBN(
     in_channels: int, out_channels: int, kernel_size: int, stride: int, device: Any = None, dtype: str = "float32"
 ) -> nn.Module:
     """Convolution, batch norm, ReLU.  (B, in_channels, H, W) → (B, out_channels, H / stride, W / stride)"""
+    ### BEGIN YOUR SOLUTION hw4/conv_bn
     return nn.Sequential(
         nn.Conv(in_channels, out_channels, kernel_size, stride=stride, device=device, dtype=dtype),
         nn.BatchNorm2d(out_channels, device=device, dtype=dtype),
         nn.ReLU(),
     )
+    ### END YOUR SOLUTION hw4/conv_bn
 
 
 class ResNet9(nn.Module):
@@ -36,6 +38,7 @@ class ResNet9(nn.Module):
     def __init__(self, device: Any = None, dtype: str = "float32") -> None:
         super().__init__()
         like = {"device": device, "dtype": dtype}
+        ### BEGIN YOUR SOLUTION hw4/resnet9_init
         self.layers = nn.Sequential(
             ConvBN(3, 16, 7, 4, **like),
             ConvBN(16, 32, 3, 2, **like),
@@ -48,9 +51,18 @@ class ResNet9(nn.Module):
             nn.ReLU(),
             nn.Linear(128, 10, **like),
         )
+        ### END YOUR SOLUTION hw4/resnet9_init
 
     def forward(self, x: ndl.Tensor) -> ndl.Tensor:
+        ### BEGIN YOUR SOLUTION hw4/resnet9_forward
         return self.layers(x)
+        ### END YOUR SOLUTION hw4/resnet9_forward
+
+
+SEQUENCE_MODELS = ["rnn", "lstm"]
+# >>> hw4_extra
+SEQUENCE_MODELS += ["transformer"]
+# <<< hw4_extra
 
 
 class LanguageModel(nn.Module):
@@ -80,21 +92,25 @@ class LanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         like = {"device": device, "dtype": dtype}
+        if seq_model not in SEQUENCE_MODELS:
+            raise ValueError(f"LanguageModel: seq_model is {seq_model!r}, wanted one of {SEQUENCE_MODELS}")
         self.output_size = output_size
-        self.embedding = nn.Embedding(output_size, embedding_size, **like)
-        if seq_model == "rnn":
-            self.sequence_model = nn.RNN(embedding_size, hidden_size, num_layers, **like)
-        elif seq_model == "lstm":
-            self.sequence_model = nn.LSTM(embedding_size, hidden_size, num_layers, **like)
-        elif seq_model == "transformer":
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        # >>> hw4_extra
+        if seq_model == "transformer":  # whose output is as wide as its input
+            self.embedding = nn.Embedding(output_size, embedding_size, **like)
             self.sequence_model = nn.Transformer(
                 embedding_size, hidden_size, num_layers, dropout=dropout, sequence_len=seq_len, **like
             )
-            hidden_size = embedding_size  # a transformer's output is as wide as its input
-        else:
-            raise ValueError(f"LanguageModel: seq_model is {seq_model!r}, wanted 'rnn', 'lstm' or 'transformer'")
+            self.linear = nn.Linear(embedding_size, output_size, **like)
+            return
+        # <<< hw4_extra
+        ### BEGIN YOUR SOLUTION hw4/language_model_init
+        recurrent = nn.RNN if seq_model == "rnn" else nn.LSTM
+        self.embedding = nn.Embedding(output_size, embedding_size, **like)
+        self.sequence_model = recurrent(embedding_size, hidden_size, num_layers, **like)
         self.linear = nn.Linear(hidden_size, output_size, **like)
-        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        ### END YOUR SOLUTION hw4/language_model_init
 
     def forward(self, x: ndl.Tensor, h: Any = None) -> tuple[ndl.Tensor, Any]:
         """Score the next word at every place.
@@ -104,6 +120,8 @@ class LanguageModel(nn.Module):
 
         Returns logits (T * B, output_size), rows by time and then by text, and the new state.
         """
+        ### BEGIN YOUR SOLUTION hw4/language_model_forward
         states, h = self.sequence_model(self.dropout(self.embedding(x)), h)
         time, batch, width = states.shape
         return self.linear(self.dropout(states).reshape((time * batch, width))), h
+        ### END YOUR SOLUTION hw4/language_model_forward

@@ -385,8 +385,8 @@ def _joined(above: str, below: str) -> str:
         return above + below
     ends = len(re.search(r"(?:\r?\n)*\Z", above)[0].replace("\r", "")) - 1  # type: ignore[index]
     begins = re.match(r"(?:\r?\n)*", below)[0]  # type: ignore[index]
-    surplus = min(ends, begins.count("\n"))
-    return above + re.sub(r"\r?\n", "", begins, count=surplus) + below[len(begins) :]
+    lines = begins.splitlines(keepends=True)
+    return above + "".join(lines[min(ends, len(lines)) :]) + below[len(begins) :]
 
 
 def _code_lines(region: Region) -> list[str]:

@@ -184,7 +184,7 @@ def test_course_apps_import_under_both_backends_and_names(backend):
 
 
 def test_language_model_names_the_sequence_models_it_knows(app):
-    with pytest.raises(ValueError, match=r"'gru'.*'rnn', 'lstm' or 'transformer'"):
+    with pytest.raises(ValueError, match=r"'gru'.*'rnn', 'lstm', 'transformer'"):
         app("models").LanguageModel(2, 3, 4, seq_model="gru")
 
 

@@ -49,7 +49,6 @@ __all__ = [
     "exp",
     "expand_dims",
     "eye",
-    "flip",
     "float32",
     "float64",
     "floor_divide",
@@ -78,7 +77,6 @@ __all__ = [
     "not_equal",
     "ones",
     "ones_like",
-    "pad",
     "permute",
     "power",
     "prod",
@@ -89,11 +87,9 @@ __all__ = [
     "shape",
     "sign",
     "sin",
-    "split",
     "sqrt",
     "square",
     "squeeze",
-    "stack",
     "std",
     "subtract",
     "sum",
@@ -109,6 +105,13 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+# >>> hw4
+__all__ += ["flip", "pad"]
+# <<< hw4
+# >>> hw4_extra
+__all__ += ["split", "stack"]
+# <<< hw4_extra
 
 float32, float64, int32, int64, uint8, bool_ = "float32", "float64", "int32", "int64", "uint8", "bool"
 
@@ -521,16 +524,6 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
     return out
 
 
-def stack(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
-    """The arrays, all of one shape, along a new axis."""
-    arrays = _one_device(arrays, "stack")
-    for a in arrays:
-        if a.shape != arrays[0].shape:
-            raise ShapeError(f"stack: shapes {arrays[0].shape} and {a.shape} differ")
-    axis = indexing.as_axis(axis, arrays[0].ndim + 1, "stack")
-    return concatenate([a.expand_dims(axis) for a in arrays], axis)
-
-
 def _one_device(arrays: Sequence[NDArray], op: str) -> list[NDArray]:
     if not isinstance(arrays, (list, tuple)):
         raise ArgumentTypeError(f"{op}: got {describe(arrays)}, wanted a list or tuple of NDArrays")
@@ -549,24 +542,6 @@ def _common_dtype(arrays: Sequence[NDArray]) -> str:
     for a in arrays:
         dtype = dtypes.promote(dtype, a.dtype)
     return dtype
-
-
-MOST_EMPTY_PARTS = 1 << 16  # an axis of length 0 divides by any number
-
-
-def split(a: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[NDArray]:
-    """Views of the parts of an array along an axis: so many equal parts, or cut at these indices."""
-    axis = indexing.as_axis(axis, a.ndim, "split")
-    extent = a.shape[axis]
-    if isinstance(indices_or_sections, int):
-        count = indices_or_sections
-        if count <= 0 or extent % count or (count > extent and count > MOST_EMPTY_PARTS):
-            raise ShapeError(f"split: axis {axis} of shape {a.shape} does not divide into {count} equal parts")
-        cuts = [extent // count * i for i in range(1, count)]
-    else:
-        cuts = list(indexing.as_sizes(indices_or_sections, "split"))
-    before = (slice(None),) * axis
-    return [a[before + (slice(start, stop),)] for start, stop in zip([0, *cuts], [*cuts, extent])]
 
 
 def tile(a: NDArray, reps: int | Sequence[int]) -> NDArray:
@@ -590,6 +565,7 @@ def repeat(a: NDArray, repeats: int, axis: int | None = None) -> NDArray:
     return copies.copy().reshape(front[:-1] + (front[-1] * times,) + back)
 
 
+# >>> hw4
 def flip(a: NDArray, axis: Axes = None, *, axes: Axes = None) -> NDArray:
     """A copy with the order of the elements reversed along the axes; along all without any."""
     return a.flip(axes if axis is None else axis)
@@ -604,11 +580,41 @@ def pad(
     if constant_values == 0:
         return a.pad(pad_width)
     widths = indexing.as_padding(pad_width, a.ndim)
-    out = full_like(a.pad(widths), constant_values)
-    out[tuple(slice(before, before + extent) for extent, (before, _) in zip(a.shape, widths))] = a
-    return out
+    padded, inside = a.pad(widths), full_like(a, True, dtype="bool").pad(widths)
+    return where(inside, padded, full_like(padded, constant_values))
 
 
+# <<< hw4
+# >>> hw4_extra
+def stack(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
+    """The arrays, all of one shape, along a new axis."""
+    arrays = _one_device(arrays, "stack")
+    for a in arrays:
+        if a.shape != arrays[0].shape:
+            raise ShapeError(f"stack: shapes {arrays[0].shape} and {a.shape} differ")
+    axis = indexing.as_axis(axis, arrays[0].ndim + 1, "stack")
+    return concatenate([a.expand_dims(axis) for a in arrays], axis)
+
+
+MOST_EMPTY_PARTS = 1 << 16  # an axis of length 0 divides by any number
+
+
+def split(a: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[NDArray]:
+    """Views of the parts of an array along an axis: so many equal parts, or cut at these indices."""
+    axis = indexing.as_axis(axis, a.ndim, "split")
+    extent = a.shape[axis]
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        if count <= 0 or extent % count or (count > extent and count > MOST_EMPTY_PARTS):
+            raise ShapeError(f"split: axis {axis} of shape {a.shape} does not divide into {count} equal parts")
+        cuts = [extent // count * i for i in range(1, count)]
+    else:
+        cuts = list(indexing.as_sizes(indices_or_sections, "split"))
+    before = (slice(None),) * axis
+    return [a[before + (slice(start, stop),)] for start, stop in zip([0, *cuts], [*cuts, extent])]
+
+
+# <<< hw4_extra
 # ---- gather and scatter --------------------------------------------------------------------------------------------
 
 

@@ -70,27 +70,6 @@ def compact_strides(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
-def reshaped_strides(shape: Shape, strides: Shape, new_shape: Shape) -> Shape | None:
-    """Strides by which a view of the same elements, in the same order, has new_shape; None if only a copy can."""
-    if 0 in shape:
-        return compact_strides(new_shape)
-    runs: list[tuple[int, int]] = []  # axes that lie evenly spaced in one another, merged: (elements, step)
-    for extent, stride in zip(shape, strides):
-        if runs and runs[-1][1] == extent * stride:
-            runs[-1] = runs[-1][0] * extent, stride
-        elif extent != 1:
-            runs.append((extent, stride))
-    result, left, step = [], 1, 1
-    for extent in reversed(new_shape):
-        if left == 1 and extent != 1:
-            left, step = runs.pop()
-        if left % extent:
-            return None
-        result.append(step)
-        left, step = left // extent, step * extent
-    return tuple(reversed(result))
-
-
 # ---- axes ----------------------------------------------------------------------------------------------------------
 
 

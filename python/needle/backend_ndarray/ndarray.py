@@ -220,29 +220,55 @@ class NDArray(NumPyNames):
         ShapeError (a ValueError) if the number of elements does not fit.
         """
         new_shape = indexing.infer_shape(new_shape, self.size)
-        new_strides = indexing.reshaped_strides(self._shape, self._strides, new_shape)
+        ### BEGIN YOUR SOLUTION hw3/reshape
+        new_strides = self._reshaped_strides(new_shape)
         if new_strides is None:
             return self.compact().reshape(new_shape)
         return self._view(new_shape, new_strides, self._offset)
+
+    def _reshaped_strides(self, new_shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Strides by which a view of the same elements, in the same order, has new_shape; None if only a copy can."""
+        if 0 in self._shape:
+            return indexing.compact_strides(new_shape)
+        runs: list[tuple[int, int]] = []  # axes that lie evenly spaced in one another, merged: (elements, step)
+        for extent, stride in zip(self._shape, self._strides):
+            if runs and runs[-1][1] == extent * stride:
+                runs[-1] = runs[-1][0] * extent, stride
+            elif extent != 1:
+                runs.append((extent, stride))
+        result, left, step = [], 1, 1
+        for extent in reversed(new_shape):
+            if left == 1 and extent != 1:
+                left, step = runs.pop()
+            if left % extent:
+                return None
+            result.append(step)
+            left, step = left // extent, step * extent
+        return tuple(reversed(result))
+        ### END YOUR SOLUTION hw3/reshape
 
     def permute(self, new_axes: Sequence[int]) -> NDArray:
         """The axes in another order; a view.  (B, H, W, C).permute((0, 3, 1, 2)) → (B, C, H, W)."""
         new_axes = indexing.as_axes(new_axes, self.ndim, "permute")
         if len(new_axes) != self.ndim:
             raise ShapeError(f"permute: axes {new_axes} for an array of shape {self._shape}")
+        ### BEGIN YOUR SOLUTION hw3/permute
         shape = tuple(self._shape[axis] for axis in new_axes)
         strides = tuple(self._strides[axis] for axis in new_axes)
         return self._view(shape, strides, self._offset)
+        ### END YOUR SOLUTION hw3/permute
 
     def broadcast_to(self, new_shape: Sequence[int]) -> NDArray:
         """Repeat along axes of length one, and along new axes in front, without copying: their stride is 0."""
         new_shape = indexing.as_shape(new_shape, "broadcast_to")
         if indexing.broadcast_shapes(self._shape, new_shape) != new_shape:
             raise ShapeError(f"broadcast_to: an array of shape {self._shape} cannot become {new_shape}")
+        ### BEGIN YOUR SOLUTION hw3/broadcast_to
         added = len(new_shape) - self.ndim
         old = zip(self._shape, self._strides, new_shape[added:])
         strides = tuple(stride if extent == new_extent else 0 for extent, stride, new_extent in old)
         return self._view(new_shape, (0,) * added + strides, self._offset)
+        ### END YOUR SOLUTION hw3/broadcast_to
 
     def process_slice(self, sl: slice, dim: int) -> slice:
         """The slice along axis `dim` with start, stop and step as integers: inside the axis, counted from its front."""
@@ -257,6 +283,7 @@ class NDArray(NumPyNames):
         if any(entry is None for entry in idxs):
             new_axes = [position for position, entry in enumerate(idxs) if entry is None]
             return self[tuple(entry for entry in idxs if entry is not None)].expand_dims(new_axes)
+        ### BEGIN YOUR SOLUTION hw3/getitem
         slices = tuple(
             self.process_slice(entry, axis) if isinstance(entry, slice) else indexing.as_slice(entry, extent, axis)
             for axis, (entry, extent) in enumerate(zip(idxs, self._shape))
@@ -265,6 +292,7 @@ class NDArray(NumPyNames):
         strides = tuple(stride * sl.step for stride, sl in zip(self._strides, slices))
         offset = self._offset + sum(stride * sl.start for stride, sl in zip(self._strides, slices))
         return self._view(shape, strides, offset)
+        ### END YOUR SOLUTION hw3/getitem
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         """Write a number or an array into some of the elements, in place, cast to the array's dtype.
@@ -520,24 +548,30 @@ class NDArray(NumPyNames):
         """The largest element over all axes, one, or several; nan if there is one."""
         return self._reduce("max", axis, keepdims)
 
+    # >>> hw4
     # ---- for convolutions ------------------------------------------------------------------------------------------
 
     def flip(self, axes: Axes) -> NDArray:
         """A copy with the order of the elements reversed along the axes."""
         axes = indexing.as_axes(axes, self.ndim, "flip")
+        ### BEGIN YOUR SOLUTION hw4/flip_array
         strides = tuple(-stride if axis in axes else stride for axis, stride in enumerate(self._strides))
         last = sum((self._shape[axis] - 1) * self._strides[axis] for axis in axes)
         return self._view(self._shape, strides, self._offset + last).copy()
+        ### END YOUR SOLUTION hw4/flip_array
 
     def pad(self, axes: Sequence[tuple[int, int]]) -> NDArray:
         """A copy with zeros around it.  axes: for each axis how many to add before and after it."""
         axes = indexing.as_padding(axes, self.ndim)
+        ### BEGIN YOUR SOLUTION hw4/pad
         shape = tuple(before + extent + after for extent, (before, after) in zip(self._shape, axes))
         out = self._new(shape, self._dtype)
         out.fill(0)
         out[tuple(slice(before, before + extent) for extent, (before, _) in zip(self._shape, axes))] = self
         return out
+        ### END YOUR SOLUTION hw4/pad
 
+    # <<< hw4
     # ---- printing --------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:

@@ -33,6 +33,7 @@ class Conv(Module):
         self.out_channels = out_channels
         self.kernel_size = _first("kernel_size", kernel_size)
         self.stride = _first("stride", stride)
+        ### BEGIN YOUR SOLUTION hw4/nn_conv_init
         window = self.kernel_size**2
         shape = (self.kernel_size, self.kernel_size, in_channels, out_channels)
         self.weight = Parameter(
@@ -42,10 +43,12 @@ class Conv(Module):
         if bias:
             bound = 1 / math.sqrt(in_channels * window)
             self.bias = Parameter(init.rand(out_channels, low=-bound, high=bound, device=device, dtype=dtype))
+        ### END YOUR SOLUTION hw4/nn_conv_init
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4 or x.shape[1] != self.in_channels:
             raise ShapeError(f"conv: got images of shape {x.shape}, wanted (N, {self.in_channels}, H, W)")
+        ### BEGIN YOUR SOLUTION hw4/nn_conv_forward
         pixels, padding = x.transpose((1, 2)).transpose((2, 3)), self.kernel_size // 2  # N C H W → N H W C
         if self.kernel_size % 2 == 0:
             pixels, padding = ops.pad(pixels, ((0, 0), *2 * ((padding - 1, padding),), (0, 0))), 0
@@ -53,6 +56,7 @@ class Conv(Module):
         if self.bias is not None:
             y = y + ops.broadcast_to(ops.reshape(self.bias, (1, 1, 1, self.out_channels)), y.shape)
         return y.transpose((2, 3)).transpose((1, 2))
+        ### END YOUR SOLUTION hw4/nn_conv_forward
 
 
 def _first(name: str, size: int | tuple[int, ...]) -> int:

@@ -17,7 +17,9 @@ class Sigmoid(Module):
     """1 / (1 + e⁻ˣ), entry by entry."""
 
     def forward(self, x: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw4/sigmoid
         return ops.sigmoid(x)
+        ### END YOUR SOLUTION hw4/sigmoid
 
 
 class RNNCell(Module):
@@ -48,8 +50,10 @@ class RNNCell(Module):
     def forward(self, X: Tensor, h: Tensor | None = None) -> Tensor:
         """X (B, I), h (B, H) or None for zeros → (B, H)."""
         h = checked_state("rnn_cell", self, X, h)
+        ### BEGIN YOUR SOLUTION hw4/rnn_cell
         total = affine(X, self.W_ih, self.bias_ih) + affine(h, self.W_hh, self.bias_hh)
         return ops.tanh(total) if self.nonlinearity == "tanh" else ops.relu(total)
+        ### END YOUR SOLUTION hw4/rnn_cell
 
 
 class RNN(Module):
@@ -76,12 +80,14 @@ class RNN(Module):
     def forward(self, X: Tensor, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """X (T, B, I), h0 (L, B, H) or None for zeros → output of the last layer (T, B, H), final h (L, B, H)."""
         hidden = unstacked_state("rnn", self, X, h0)
+        ### BEGIN YOUR SOLUTION hw4/rnn_forward
         outputs = []
         for x in ops.split(X, 0):
             for layer, cell in enumerate(self.rnn_cells):
                 x = hidden[layer] = cell(x, hidden[layer])
             outputs.append(x)
         return ops.stack(outputs, 0), ops.stack(hidden, 0)
+        ### END YOUR SOLUTION hw4/rnn_forward
 
 
 class LSTMCell(Module):
@@ -106,10 +112,12 @@ class LSTMCell(Module):
         """X (B, I), h = (h, c), each (B, H), or None for zeros → (h', c')."""
         h0, c0 = two_states("lstm_cell", h)
         h0, c0 = checked_state("lstm_cell", self, X, h0), checked_state("lstm_cell", self, X, c0)
+        ### BEGIN YOUR SOLUTION hw4/lstm_cell
         gates = affine(X, self.W_ih, self.bias_ih) + affine(h0, self.W_hh, self.bias_hh)
         i, f, g, o = ops.split(ops.reshape(gates, (X.shape[0], 4, self.hidden_size)), 1)
         c = ops.sigmoid(f) * c0 + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
+        ### END YOUR SOLUTION hw4/lstm_cell
 
 
 class LSTM(Module):
@@ -136,6 +144,7 @@ class LSTM(Module):
         """X (T, B, I), h = (h0, c0), each (L, B, H), or None for zeros → output (T, B, H), final (h, c)."""
         h0, c0 = two_states("lstm", h)
         state = list(zip(unstacked_state("lstm", self, X, h0), unstacked_state("lstm", self, X, c0), strict=True))
+        ### BEGIN YOUR SOLUTION hw4/lstm_forward
         outputs = []
         for x in ops.split(X, 0):
             for layer, cell in enumerate(self.lstm_cells):
@@ -144,6 +153,7 @@ class LSTM(Module):
             outputs.append(x)
         hidden, memory = zip(*state, strict=True)
         return ops.stack(outputs, 0), (ops.stack(hidden, 0), ops.stack(memory, 0))
+        ### END YOUR SOLUTION hw4/lstm_forward
 
 
 class Embedding(Module):
@@ -153,7 +163,9 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
+        ### BEGIN YOUR SOLUTION hw4/embedding_init
         self.weight = Parameter(init.randn(num_embeddings, embedding_dim, device=device, dtype=dtype))
+        ### END YOUR SOLUTION hw4/embedding_init
 
     def forward(self, x: Tensor) -> Tensor:
         """Whole numbers of any dtype, (T, B) or any other shape (…) → (…, embedding_dim)."""
@@ -162,7 +174,9 @@ class Embedding(Module):
             raise ArgumentError(
                 f"embedding: numbers from {ids.min()} to {ids.max()}, wanted 0 to {self.num_embeddings - 1}"
             )
+        ### BEGIN YOUR SOLUTION hw4/embedding_forward
         return ops.take(self.weight, ids, 0)
+        ### END YOUR SOLUTION hw4/embedding_forward
 
 
 # ---- what the recurrent layers share ---------------------------------------------------------------------------------
@@ -172,6 +186,7 @@ def recurrent_parameters(
     input_size: int, hidden_size: int, width: int, bias: bool, device: Any, dtype: str
 ) -> tuple[Parameter, Parameter, Parameter | None, Parameter | None]:
     """W_ih (I, width), W_hh (H, width), and two biases (width,) or None, all from U(-1/√H, 1/√H)."""
+    ### BEGIN YOUR SOLUTION hw4/recurrent_parameters
     bound = 1 / math.sqrt(hidden_size)
 
     def uniform(*shape: int) -> Parameter:
@@ -179,6 +194,7 @@ def recurrent_parameters(
 
     weights = uniform(input_size, width), uniform(hidden_size, width)
     return (*weights, uniform(width), uniform(width)) if bias else (*weights, None, None)
+    ### END YOUR SOLUTION hw4/recurrent_parameters
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -39,11 +39,13 @@ class MultiHeadAttention(Module):
         everywhere alike.
         """
         _check_heads(q, k, v)
+        ### BEGIN YOUR SOLUTION hw4_extra/attention_activation
         logits = self.matmul(q, k) / math.sqrt(q.shape[3])
         if self.causal or padding_mask is not None:
             logits = logits + ops.broadcast_to(self.mask(logits, padding_mask), logits.shape)
         probs = self.dropout(self.softmax(logits))
         return self.matmul(probs, ops.transpose(v)), probs
+        ### END YOUR SOLUTION hw4_extra/attention_activation
 
     def create_causal_mask(self, i: int, j: int, device: Any) -> NDArray:
         """(1, 1, i, j): 0 where query i may look at key j, and the most negative float32 at later keys.
@@ -114,6 +116,7 @@ class AttentionLayer(Module):
     ) -> Tensor:
         """q (B, Tq, F), k and v (B, Tk, F), both q by default → (B, Tq, out_features).  padding_mask: (B, Tk)."""
         k, v = (q if k is None else k), (q if v is None else v)
+        ### BEGIN YOUR SOLUTION hw4_extra/attention_forward
         heads = (
             self.heads(q, self.prenorm_q, self.q_projection),
             self.heads(k, self.prenorm_k, self.k_projection),
@@ -123,14 +126,17 @@ class AttentionLayer(Module):
         batch, _, queries, _ = result.shape
         merged = ops.reshape(ops.transpose(result, (1, 2)), (batch * queries, self.num_head * self.dim_head))
         return ops.reshape(self.out_projection(merged), (batch, queries, self.out_features))
+        ### END YOUR SOLUTION hw4_extra/attention_forward
 
     def heads(self, x: Tensor, prenorm: LayerNorm1d, projection: Linear) -> Tensor:
         """(B, T, F) → (B, H, T, D)."""
         if x.ndim != 3 or x.shape[2] != projection.in_features:
             raise ShapeError(f"attention: got shape {x.shape}, wanted (B, T, {projection.in_features})")
+        ### BEGIN YOUR SOLUTION hw4_extra/attention_heads
         batch, steps, features = x.shape
         rows = projection(prenorm(ops.reshape(x, (batch * steps, features))))
         return ops.transpose(ops.reshape(rows, (batch, steps, self.num_head, self.dim_head)), (1, 2))
+        ### END YOUR SOLUTION hw4_extra/attention_heads
 
 
 class TransformerLayer(Module):
@@ -150,19 +156,23 @@ class TransformerLayer(Module):
     ) -> None:
         super().__init__()
         placed = {"device": device, "dtype": dtype}
+        ### BEGIN YOUR SOLUTION hw4_extra/transformer_layer_init
         self.attention = AttentionLayer(q_features, num_head, dim_head, dropout=dropout, causal=causal, **placed)
         self.norm = LayerNorm1d(q_features, **placed)
         self.linear1 = Linear(q_features, hidden_size, **placed)
         self.linear2 = Linear(hidden_size, q_features, **placed)
         self.dropout = Dropout(dropout)
+        ### END YOUR SOLUTION hw4_extra/transformer_layer_init
 
     def forward(self, x: Tensor, *, padding_mask: Tensor | None = None) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw4_extra/transformer_layer_forward
         x = x + self.dropout(self.attention(x, padding_mask=padding_mask))
         batch, steps, features = x.shape
         rows = self.norm(ops.reshape(x, (batch * steps, features)))
         hidden = self.dropout(ops.relu(self.linear1(rows)))
         rows = self.dropout(self.linear2(hidden))
         return x + ops.reshape(rows, x.shape)
+        ### END YOUR SOLUTION hw4_extra/transformer_layer_forward
 
 
 class Transformer(Module):
@@ -190,11 +200,13 @@ class Transformer(Module):
         self.batch_first = batch_first
         self.sequence_len = sequence_len
         placed = {"device": device, "dtype": dtype}
+        ### BEGIN YOUR SOLUTION hw4_extra/transformer_init
         self.positions = Embedding(sequence_len, embedding_size, **placed)
         self.layers = [
             TransformerLayer(embedding_size, num_head, dim_head, hidden_size, dropout=dropout, causal=causal, **placed)
             for _ in range(num_layers)
         ]
+        ### END YOUR SOLUTION hw4_extra/transformer_init
 
     def forward(
         self, x: Tensor, h: Tensor | None = None, *, padding_mask: Tensor | None = None
@@ -205,6 +217,7 @@ class Transformer(Module):
         """
         if x.ndim != 3:
             raise ShapeError(f"transformer: got shape {x.shape}, wanted three axes: time, batch, features")
+        ### BEGIN YOUR SOLUTION hw4_extra/transformer_forward
         if not self.batch_first:
             x = ops.transpose(x, (0, 1))
         x = x + self.embedded_positions(x)
@@ -213,14 +226,17 @@ class Transformer(Module):
         if not self.batch_first:
             x = ops.transpose(x, (0, 1))
         return x, init.zeros_like(x)
+        ### END YOUR SOLUTION hw4_extra/transformer_forward
 
     def embedded_positions(self, x: Tensor) -> Tensor:
         """The vectors of positions 0 … T - 1, the same for every sequence of the batch.  (B, T, F) → (B, T, F)."""
         _, steps, features = x.shape
         if steps > self.sequence_len:
             raise ArgumentError(f"transformer: {steps} steps, wanted at most sequence_len = {self.sequence_len}")
+        ### BEGIN YOUR SOLUTION hw4_extra/embedded_positions
         numbers = init.arange(steps, device=x.device, dtype="float32")
         return ops.broadcast_to(ops.reshape(self.positions(numbers), (1, steps, features)), x.shape)
+        ### END YOUR SOLUTION hw4_extra/embedded_positions
 
 
 def _later(queries: int, keys: int) -> np.ndarray:

@@ -475,10 +475,14 @@ class Tanh(ElementwiseOp):
     reads_inputs = False
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw4/tanh_forward
         return array_api.tanh(a)
+        ### END YOUR SOLUTION hw4/tanh_forward
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw4/tanh_backward
         return out_grad * (1 - node * node)
+        ### END YOUR SOLUTION hw4/tanh_backward
 
 
 def tanh(a: Tensor) -> Tensor:
@@ -493,10 +497,14 @@ class Stack(TensorOp):
         self.axis = axis
 
     def compute(self, arrays: tuple[NDArray, ...]) -> NDArray:
-        return array_api.stack(arrays, self.axis)
+        ### BEGIN YOUR SOLUTION hw4/stack_forward
+        return array_api.concatenate([array_api.expand_dims(a, self.axis) for a in arrays], self.axis)
+        ### END YOUR SOLUTION hw4/stack_forward
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> TensorTuple:
+        ### BEGIN YOUR SOLUTION hw4/stack_backward
         return split(out_grad, self.axis)
+        ### END YOUR SOLUTION hw4/stack_backward
 
 
 def stack(args: Sequence[Tensor], axis: int) -> Tensor:
@@ -513,13 +521,17 @@ class Split(TensorTupleOp):
     def compute(self, a: NDArray) -> tuple[NDArray, ...]:
         if not -a.ndim <= self.axis < a.ndim:
             raise ShapeError(f"split: axis {self.axis} of shape {a.shape}")
+        ### BEGIN YOUR SOLUTION hw4/split_forward
         axis = self.axis % a.ndim
         shape = a.shape[:axis] + a.shape[axis + 1 :]
         before = (slice(None),) * axis
         return tuple(array_api.reshape(a[before + (slice(i, i + 1),)], shape) for i in range(a.shape[axis]))
+        ### END YOUR SOLUTION hw4/split_forward
 
     def gradient(self, out_grad: TensorTuple, node: TensorTuple) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw4/split_backward
         return stack(out_grad, self.axis)
+        ### END YOUR SOLUTION hw4/split_backward
 
 
 def split(a: Tensor, axis: int) -> TensorTuple:
@@ -534,10 +546,14 @@ class Flip(TensorOp):
         self.axes = axes
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw4/flip_forward
         return array_api.flip(a, self.axes)
+        ### END YOUR SOLUTION hw4/flip_forward
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw4/flip_backward
         return flip(out_grad, self.axes)
+        ### END YOUR SOLUTION hw4/flip_backward
 
 
 def flip(a: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
@@ -554,15 +570,19 @@ class Dilate(TensorOp):
             raise ArgumentError(f"{self.name}: dilation {dilation!r}, wanted a whole number ≥ 0")
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw4/dilate_forward
         step = self.dilation + 1
         axes = _existing(self.axes, a.ndim)
         shape = tuple(s * step if i in axes else s for i, s in enumerate(a.shape))
         out = device_of(a).zeros(*shape, dtype=a.dtype)
         out[tuple(slice(None, None, step if i in axes else 1) for i in range(a.ndim))] = a
         return out
+        ### END YOUR SOLUTION hw4/dilate_forward
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw4/dilate_backward
         return undilate(out_grad, self.axes, self.dilation)
+        ### END YOUR SOLUTION hw4/dilate_backward
 
 
 def dilate(a: Tensor, axes: tuple[int, ...], dilation: int) -> Tensor:
@@ -580,12 +600,16 @@ class UnDilate(TensorOp):
             raise ArgumentError(f"{self.name}: dilation {dilation!r}, wanted a whole number ≥ 0")
 
     def compute(self, a: NDArray) -> NDArray:
+        ### BEGIN YOUR SOLUTION hw4/undilate_forward
         axes, step = _existing(self.axes, a.ndim), self.dilation + 1
         return a[tuple(slice(None, None, step if i in axes else 1) for i in range(a.ndim))]
+        ### END YOUR SOLUTION hw4/undilate_forward
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        ### BEGIN YOUR SOLUTION hw4/undilate_backward
         shape, spread = node.inputs[0].shape, dilate(out_grad, self.axes, self.dilation)
         return spread if spread.shape == shape else spread[tuple(map(slice, shape))]  # zeros that were not there
+        ### END YOUR SOLUTION hw4/undilate_backward
 
 
 def undilate(a: Tensor, axes: tuple[int, ...], dilation: int) -> Tensor:
@@ -608,10 +632,27 @@ class Conv(TensorOp):
             raise ArgumentError(f"conv: stride {stride}, padding {padding}; wanted stride ≥ 1 and padding ≥ 0")
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
-        columns, out_shape = im2col(a, b.shape, self.stride, self.padding)
+        ### BEGIN YOUR SOLUTION hw4/conv_forward
+        columns, out_shape = self.im2col(a, b.shape)
         return array_api.reshape(columns @ array_api.reshape(b, (-1, b.shape[3])), (*out_shape, b.shape[3]))
 
+    def im2col(self, images: NDArray, kernel_shape: Shape) -> tuple[NDArray, Shape]:
+        """Every window of the padded images as a row.  (N, H, W, C) → (N·H'·W', K·K·C) and (N, H', W')."""
+        (kh, kw, channels), (ph, pw), stride = kernel_shape[:3], pair(self.padding), self.stride
+        padded = array_api.pad(images, ((0, 0), (ph, ph), (pw, pw), (0, 0))) if ph or pw else images
+        n, h, w, c = padded.shape
+        if c != channels or h < kh or w < kw:
+            raise ShapeError(
+                f"conv: padded images (N, H, W, C) = {padded.shape} with a kernel (K, K, Cin, Cout) = {kernel_shape}"
+            )
+        out_h, out_w = (h - kh) // stride + 1, (w - kw) // stride + 1
+        strides = (h * w * c, stride * w * c, stride * c, w * c, c, 1)
+        windows = as_strided(padded, (n, out_h, out_w, kh, kw, c), strides)
+        return array_api.reshape(windows, (n * out_h * out_w, kh * kw * c)), (n, out_h, out_w)
+        ### END YOUR SOLUTION hw4/conv_forward
+
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor]:
+        ### BEGIN YOUR SOLUTION hw4/conv_backward
         images, kernel = node.inputs
         return self._image_gradient(out_grad, images, kernel), self._kernel_gradient(out_grad, images, kernel)
 
@@ -631,6 +672,7 @@ class Conv(TensorOp):
         as_kernel = transpose(transpose(spread, (0, 1)), (1, 2))  # N H W C → H W N C
         full = conv(transpose(images, (0, 3)), as_kernel, padding=self.padding)
         return transpose(transpose(full, (0, 1)), (1, 2))[: kernel.shape[0], : kernel.shape[1]]
+        ### END YOUR SOLUTION hw4/conv_backward
 
 
 @named
@@ -640,21 +682,6 @@ def conv(a: Tensor, b: Tensor, stride: int = 1, padding: int | tuple[int, int] =
     Cross-correlation with zero padding on all sides; raises ShapeError where channels differ or the kernel sticks out.
     """
     return Conv(stride, padding)(a, b)
-
-
-def im2col(images: NDArray, kernel_shape: Shape, stride: int, padding: int | tuple[int, int]) -> tuple[NDArray, Shape]:
-    """Every window of the padded images as a row.  (N, H, W, C) → (N·H'·W', K·K·C) and (N, H', W')."""
-    (kh, kw, channels), (ph, pw) = kernel_shape[:3], pair(padding)
-    padded = array_api.pad(images, ((0, 0), (ph, ph), (pw, pw), (0, 0))) if ph or pw else images
-    n, h, w, c = padded.shape
-    if c != channels or h < kh or w < kw:
-        raise ShapeError(
-            f"conv: padded images (N, H, W, C) = {padded.shape} with a kernel (K, K, Cin, Cout) = {kernel_shape}"
-        )
-    out_h, out_w = (h - kh) // stride + 1, (w - kw) // stride + 1
-    strides = (h * w * c, stride * w * c, stride * c, w * c, c, 1)
-    windows = as_strided(padded, (n, out_h, out_w, kh, kw, c), strides)
-    return array_api.reshape(windows, (n * out_h * out_w, kh * kw * c)), (n, out_h, out_w)
 
 
 def pair(size: int | tuple[int, int]) -> tuple[int, int]:

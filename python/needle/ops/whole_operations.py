@@ -13,7 +13,7 @@ from .. import kernels
 from ..autograd import Shape, Tensor
 from ..backend_selection import NDArray, array_api
 from .ops_logarithmic import LogSoftmax, LogSumExp
-from .ops_mathematic import Conv, im2col, pair
+from .ops_mathematic import Conv, pair
 
 DEVICE, DTYPE = "cpu", "float32"
 
@@ -98,7 +98,7 @@ def conv_backward(op: Conv, out_grad: Tensor, node: Tensor) -> tuple[Tensor | No
 def _to_kernel(op: Conv, out_grad: Tensor, node: Tensor) -> Tensor:
     """columnsᵀ @ out_grad, as every output pixel is a row of columns times the kernel."""
     images, kernel = (x.cached_data for x in node.inputs)
-    columns, _ = im2col(images, kernel.shape, op.stride, op.padding)
+    columns, _ = op.im2col(images, kernel.shape)
     pixels = out_grad.cached_data.reshape((-1, kernel.shape[3]))
     turned = pixels.permute((1, 0)) @ columns  # the smaller of the two is turned
     return Tensor.make_const(turned.permute((1, 0)).reshape(kernel.shape))

@@ -30,15 +30,21 @@ class CIFAR10Dataset(Dataset):
         transforms: Sequence[ImageFunction] | None = None,
     ) -> None:
         super().__init__(transforms)
+        ### BEGIN YOUR SOLUTION hw4/cifar10_init
         names = [f"data_batch_{i}" for i in range(1, 6)] if train else ["test_batch"]
         data, self.y = read_cifar_batches([Path(base_folder) / name for name in names])
         self.X = data.reshape(-1, 3, 32, 32).astype(np.float32)  # each row is a red, a green and a blue plane
         self.X /= 255
+        ### END YOUR SOLUTION hw4/cifar10_init
 
     def __len__(self) -> int:
+        ### BEGIN YOUR SOLUTION hw4/cifar10_len
         return len(self.X)
+        ### END YOUR SOLUTION hw4/cifar10_len
 
     def __getitem__(self, index: int | slice | np.ndarray) -> tuple:
         """(image, label) for an int; (images, labels) with a batch axis for a slice or an index array."""
+        ### BEGIN YOUR SOLUTION hw4/cifar10_getitem
         images = np.moveaxis(self.X[index], -3, -1)
         return np.moveaxis(self.transform_images(images), -1, -3), self.y[index]
+        ### END YOUR SOLUTION hw4/cifar10_getitem

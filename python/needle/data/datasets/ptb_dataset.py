@@ -24,14 +24,18 @@ class Dictionary:
 
     def add_word(self, word: str) -> int:
         """Return the word's id, a new one if the word is new."""
+        ### BEGIN YOUR SOLUTION hw4/add_word
         if word not in self.word2idx:
             self.word2idx[word] = len(self.idx2word)
             self.idx2word.append(word)
         return self.word2idx[word]
+        ### END YOUR SOLUTION hw4/add_word
 
     def __len__(self) -> int:
         """The number of different words."""
+        ### BEGIN YOUR SOLUTION hw4/dictionary_len
         return len(self.idx2word)
+        ### END YOUR SOLUTION hw4/dictionary_len
 
 
 class Corpus(NamesItself):
@@ -47,11 +51,13 @@ class Corpus(NamesItself):
 
     def tokenize(self, path: str | os.PathLike[str], max_lines: int | None = None) -> list[int]:
         """Split each line on whitespace, end it with <eos>, and return the ids of all words in one list."""
+        ### BEGIN YOUR SOLUTION hw4/tokenize
         ids = []
         with existing_file(path, "Corpus").open(encoding="utf-8") as lines:
             for line in islice(lines, max_lines):
                 ids += [self.dictionary.add_word(word) for word in [*line.split(), "<eos>"]]
         return ids
+        ### END YOUR SOLUTION hw4/tokenize
 
 
 @named
@@ -69,7 +75,9 @@ def batchify(data: Sequence[int], batch_size: int, device: Any = None, dtype: An
     rows = len(data) // batch_size if batch_size > 0 else 0
     if rows == 0:
         raise ArgumentError(f"batchify: {len(data)} tokens do not fill a row of batch_size {batch_size}")
+    ### BEGIN YOUR SOLUTION hw4/batchify
     return np.array(data[: rows * batch_size], dtype=dtype).reshape(batch_size, rows).T
+    ### END YOUR SOLUTION hw4/batchify
 
 
 @named
@@ -83,6 +91,8 @@ def get_batch(batches: np.ndarray, i: int, bptt: int, device: Any = None, dtype:
     if s < 1 or i < 0:
         raise ArgumentError(f"get_batch: no {bptt} rows with a row after them start at {i} of {len(batches)}")
     dtype = "float32" if dtype is None else dtype
+    ### BEGIN YOUR SOLUTION hw4/get_batch
     data = Tensor(batches[i : i + s], device=device, dtype=dtype, requires_grad=False)
     target = Tensor(batches[i + 1 : i + 1 + s].reshape(-1), device=device, dtype=dtype, requires_grad=False)
     return data, target
+    ### END YOUR SOLUTION hw4/get_batch
