@@ -1,122 +1,135 @@
 # The CUDA emulator: .cu files compiled by the C++ compiler, run on the CPU.  docs/cuda_emulator.md says what it does.
 #
-#   cuda_emu_runtime([CHECK])                      makes the target cuda_emu, or cuda_emu_check: the runtime, a shared library
+#   cuda_emu_runtime([CHECK])      the target cuda_emu, or cuda_emu_check: the runtime, a shared library
 #   cuda_emu_add_module(NAME SOURCE... [CHECK] [LIBRARIES target...] [INCLUDES dir...] [DEFINITIONS name...])
-#                                                  makes a Python module of .cu files and, beside them, .cc files
-#   cuda_emu_add_library(NAME SOURCE... [CHECK] …) the same as a static library: bindings, compiled once
-#   cuda_emu_sources(OUT [CHECK] SOURCE...)        for targets of another kind: the rewritten sources
+#                                  a Python module of .cu files and, beside them, .cc files
+#   cuda_emu_add_library(NAME SOURCE... [CHECK] ...)
+#                                  the same as a static library: bindings that are compiled once, say
+#   cuda_emu_sources(OUT SOURCE... [CHECK] [INCLUDES dir...])
+#                                  the rewritten sources, for targets of another kind
 #
-# The runtime lies beside the modules, which find it there ($ORIGIN): one runtime for all modules of a process, so that
-# they share device memory.  Both go to NEEDLE_OUTPUT_DIR.  .cc files are compiled as they are, even for CHECK: they are
-# host code, which may include <cuda_runtime.h> but launches nothing.
+# There is one runtime for all modules of a process, so that they share device memory.  It lies beside them, where they
+# look for it ($ORIGIN), in NEEDLE_OUTPUT_DIR if that is set.  Files that are not .cu are compiled as they are, even for
+# CHECK: they are code of the host, which may include <cuda_runtime.h> and launches nothing.
 
-set(CUDA_EMU_DIR "${CMAKE_CURRENT_LIST_DIR}/../src/cuda_emu")
-get_filename_component(CUDA_EMU_DIR "${CUDA_EMU_DIR}" ABSOLUTE)
-if(APPLE)
-  set(CUDA_EMU_ORIGIN "@loader_path")
-else()
-  set(CUDA_EMU_ORIGIN "$ORIGIN")
-endif()
+get_filename_component(CUDA_EMU_DIR "${CMAKE_CURRENT_LIST_DIR}/../src/cuda_emu" ABSOLUTE)
 
 function(cuda_emu_runtime)
-  cmake_parse_arguments(PARSE_ARGV 0 A "CHECK" "" "")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "CHECK" "" "")
   set(target cuda_emu)
-  if(A_CHECK)
+  set(sources fast_only)
+  if(arg_CHECK)
     set(target cuda_emu_check)
+    set(sources check_access check_hooks check_profile check_races)
   endif()
   if(TARGET ${target})
     return()
   endif()
-  find_package(Threads REQUIRED)
-  file(GLOB sources CONFIGURE_DEPENDS "${CUDA_EMU_DIR}/runtime/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/check[^/]*\\.cc$")
-  add_library(${target} SHARED ${sources})
-  target_include_directories(${target} PUBLIC "${CUDA_EMU_DIR}/include")
-  target_compile_features(${target} PUBLIC cxx_std_17)
-  target_compile_options(${target} PRIVATE -O2 -g1 -Wall -Wextra)
-  target_link_libraries(${target} PUBLIC Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
-  if(A_CHECK)
-    file(GLOB checks CONFIGURE_DEPENDS "${CUDA_EMU_DIR}/runtime/check*.cc")
-    target_sources(${target} PRIVATE ${checks})
-    target_compile_definitions(${target} PUBLIC CUDA_EMU_CHECK)
+  cuda_emu_core()
+  list(TRANSFORM sources REPLACE "(.+)" "${CUDA_EMU_DIR}/runtime/\\1.cc")
+  add_library(${target} SHARED ${sources} $<TARGET_OBJECTS:cuda_emu_core>)
+  cuda_emu_compile(${target})
+  if(arg_CHECK)
+    target_compile_definitions(${target} INTERFACE CUDA_EMU_CHECK)
   endif()
-  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default)
+  target_link_libraries(${target} PUBLIC Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
+  if(NOT APPLE)
+    # its own functions are its own: an instrumented copy in a module must not take their place
+    target_link_options(${target} PRIVATE LINKER:-Bsymbolic)
+  endif()
   cuda_emu_place(${target})
 endfunction()
 
-# Where a target goes, and where it looks for the runtime.
+# What both builds of the runtime have in common, compiled once.
+function(cuda_emu_core)
+  if(TARGET cuda_emu_core)
+    return()
+  endif()
+  find_package(Threads REQUIRED)
+  set(sources api arena barrier checks clock context deadlock errors faults launch options scheduler shared_memory
+    source_lines warp workers)
+  list(TRANSFORM sources REPLACE "(.+)" "${CUDA_EMU_DIR}/runtime/\\1.cc")
+  add_library(cuda_emu_core OBJECT EXCLUDE_FROM_ALL ${sources})
+  cuda_emu_compile(cuda_emu_core)
+endfunction()
+
+function(cuda_emu_compile target)
+  target_include_directories(${target} PUBLIC "${CUDA_EMU_DIR}/include")
+  target_compile_features(${target} PUBLIC cxx_std_17)
+  target_compile_options(${target} PRIVATE -O2 -g1 -Wall -Wextra)
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# Where a module or a runtime goes, and where it looks for the runtime.
 function(cuda_emu_place target)
-  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${CUDA_EMU_ORIGIN}")
+  set(origin "$ORIGIN")
+  if(APPLE)
+    set(origin "@loader_path")
+  endif()
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${origin}")
   if(NEEDLE_OUTPUT_DIR)
     set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${NEEDLE_OUTPUT_DIR}")
     install(TARGETS ${target} LIBRARY DESTINATION needle/backend_ndarray)
   endif()
 endfunction()
 
-# Python_EXECUTABLE turns each .cu file into a .cc file of the same lines, and the headers that need it with it.
+# rewrite.py turns each .cu file into a .cc file of the same lines, and the headers that need it with it.
 function(cuda_emu_sources out)
-  cmake_parse_arguments(PARSE_ARGV 1 A "CHECK" "" "INCLUDES")
-  set(kind fast)
-  if(A_CHECK)
-    set(kind check)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CHECK" "" "LIBRARIES;INCLUDES;DEFINITIONS")
+  set(build fast)
+  # -g1: reports name lines of the source; NDEBUG would turn the assertions of kernels off
+  set(options -O3 -g1 -UNDEBUG)
+  if(arg_CHECK)
+    # compiled with, but not linked with, ThreadSanitizer: the runtime brings functions of its own in its place
+    set(build check)
+    set(options -O1 -g1 -UNDEBUG -fsanitize=thread,bounds,alignment -fno-sanitize-recover=bounds,alignment)
   endif()
-  set(flags "")
-  foreach(include IN LISTS A_INCLUDES)
-    list(APPEND flags "-I${include}")
-  endforeach()
+  list(TRANSFORM arg_INCLUDES PREPEND "-I")
   set(rewritten "")
-  foreach(source IN LISTS A_UNPARSED_ARGUMENTS)
-    get_filename_component(absolute "${source}" ABSOLUTE)
-    if(NOT source MATCHES "\\.cu$")
-      list(APPEND rewritten "${absolute}")
-      continue()
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
+    get_filename_component(source "${source}" ABSOLUTE)
+    if(source MATCHES "\\.cu$")
+      file(RELATIVE_PATH name "${PROJECT_SOURCE_DIR}" "${source}")
+      string(MAKE_C_IDENTIFIER "${name}" identifier)
+      set(made "${CMAKE_CURRENT_BINARY_DIR}/cuda_emu/${identifier}.${build}.cc")
+      add_custom_command(OUTPUT "${made}" DEPFILE "${made}.d" VERBATIM
+        DEPENDS "${source}" "${CUDA_EMU_DIR}/rewrite.py"
+        COMMAND "${Python_EXECUTABLE}" "${CUDA_EMU_DIR}/rewrite.py" "${source}" "${made}" ${arg_INCLUDES}
+        COMMENT "Rewriting ${name} for the CUDA emulator (${build})")
+      set_source_files_properties("${made}" PROPERTIES COMPILE_OPTIONS "${options}")
+      set(source "${made}")
     endif()
-    file(RELATIVE_PATH relative "${PROJECT_SOURCE_DIR}" "${absolute}")
-    string(MAKE_C_IDENTIFIER "${relative}" name)
-    set(made "${CMAKE_CURRENT_BINARY_DIR}/cuda_emu/${name}.${kind}.cc")
-    add_custom_command(OUTPUT "${made}" DEPFILE "${made}.d" VERBATIM
-      DEPENDS "${absolute}" "${CUDA_EMU_DIR}/rewrite.py"
-      COMMAND "${Python_EXECUTABLE}" "${CUDA_EMU_DIR}/rewrite.py" "${absolute}" "${made}" ${flags}
-      COMMENT "cuda_emu: ${relative}")
-    if(A_CHECK)
-      # compiled with, but not linked with, ThreadSanitizer: the runtime brings its own hooks
-      set(options -O1 -g1 -UNDEBUG -fsanitize=thread,bounds,alignment -fno-sanitize-recover=bounds,alignment)
-    else()
-      set(options -O3 -g1 -UNDEBUG)
-    endif()
-    set_source_files_properties("${made}" PROPERTIES COMPILE_OPTIONS "${options}")
-    list(APPEND rewritten "${made}")
+    list(APPEND rewritten "${source}")
   endforeach()
   set(${out} "${rewritten}" PARENT_SCOPE)
 endfunction()
 
-# What modules and libraries have in common.
-macro(cuda_emu_target_of name kind)
-  cmake_parse_arguments(PARSE_ARGV 1 A "CHECK" "" "LIBRARIES;INCLUDES;DEFINITIONS")
-  set(check "")
-  set(runtime cuda_emu)
-  if(A_CHECK)
-    set(check CHECK)
-    set(runtime cuda_emu_check)
-  endif()
-  cuda_emu_runtime(${check})
-  cuda_emu_sources(sources ${check} ${A_UNPARSED_ARGUMENTS} INCLUDES ${A_INCLUDES})
-  if("${kind}" STREQUAL "MODULE")
-    pybind11_add_module(${name} MODULE NO_EXTRAS ${sources})
-    cuda_emu_place(${name})
-  else()
-    add_library(${name} STATIC ${sources})
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
-  endif()
-  target_include_directories(${name} PRIVATE ${A_INCLUDES})
-  target_compile_definitions(${name} PRIVATE ${A_DEFINITIONS})
-  target_link_libraries(${name} PRIVATE ${A_LIBRARIES} ${runtime})
-endmacro()
-
 function(cuda_emu_add_module name)
-  cuda_emu_target_of(${name} MODULE)
+  cuda_emu_sources(sources ${ARGN})
+  pybind11_add_module(${name} MODULE NO_EXTRAS ${sources})
+  cuda_emu_finish(${name} ${ARGN})
+  cuda_emu_place(${name})
 endfunction()
 
 function(cuda_emu_add_library name)
-  cuda_emu_target_of(${name} STATIC)
+  cuda_emu_sources(sources ${ARGN})
+  add_library(${name} STATIC ${sources})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+  cuda_emu_finish(${name} ${ARGN})
+endfunction()
+
+# What modules and libraries have in common.
+function(cuda_emu_finish name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CHECK" "" "LIBRARIES;INCLUDES;DEFINITIONS")
+  if(arg_CHECK)
+    cuda_emu_runtime(CHECK)
+    set(runtime cuda_emu_check)
+  else()
+    cuda_emu_runtime()
+    set(runtime cuda_emu)
+  endif()
+  target_include_directories(${name} PRIVATE ${arg_INCLUDES})
+  target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${runtime})
 endfunction()

@@ -1,4 +1,2 @@
-// cuda_emu: run CUDA C++ on the CPU.  This file takes the place of NVIDIA's
-// <cuda_runtime.h> when a .cu file is compiled by g++/clang++ with -x c++.
-#pragma once
+// Takes the place of NVIDIA's header where a .cu file is compiled for the emulator.
 #include "cuda_emu.h"

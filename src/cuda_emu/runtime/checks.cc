@@ -1,0 +1,23 @@
+#include "checks.h"
+
+#include "../include/cuda_emu/atomics.h"
+
+namespace cuda_emu {
+
+namespace {
+Checks no_checks;
+}
+
+Checks* checks = &no_checks;
+bool kernel_fenced, kernel_locked;
+
+void Fence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  kernel_fenced = true;
+}
+
+void NoteLock() {
+  kernel_locked = true;
+}
+
+}  // namespace cuda_emu
