@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import answers, backup, change, files, starter, tree
+from . import answers, backup, change, files, regions, starter, tree
 from .answers import Answers
 from .console import note
 from .errors import UserError
@@ -82,6 +82,7 @@ def run(course: Any, folder: Path | None, stage: str | None = None) -> Outcome:
 def carry_out(course: Any, old: LearnerTree, stage: str) -> Outcome:
     new, before = starter.given(course, stage), old.starter()
     found = answers.collect(old.root, before)
+    found.bodies.update(solved_before(before, new, found, asked_since(course, old.stage, stage)))
     plan = make_plan(old, before, new, found)
     record = tree.record(stage, starter.source(course, old), new, starter.blanks(course, stage, new))
     stale = [f"{tree.STARTER}/{path}" for path in old.given if path not in new]
@@ -113,6 +114,28 @@ def has_begun(old: LearnerTree) -> bool:
     """Whether the learner answered anything of their stage; if not, a second bare `advance` must not skip it."""
     found = answers.collect(old.root, old.starter())
     return bool(found.damaged) or any(tag.startswith(f"{old.stage}/") for tag in found.firsts)
+
+
+def asked_since(course: Any, old: str, new: str) -> set[str]:
+    """The tags of the stages that a tree comes to."""
+    earlier = course.present(old)
+    return {tag for name in course.present(new) if name not in earlier for tag in course.stage(name).tags}
+
+
+def solved_before(
+    before: Mapping[str, bytes], new: Mapping[str, bytes], found: Answers, asked: set[str]
+) -> dict[str, str]:
+    """{tag: body} of what the course once solved for the learner, and what a bundle, which solves nothing, has blank.
+
+    What the new stage asks for again is blank, as in every fresh starter of it.
+    """
+    given, wanted = answers.regions_in(before), answers.regions_in(new)
+    return {
+        tag: region.body
+        for tag, region in given.items()
+        if tag in wanted and tag not in found.bodies
+        if not regions.is_blank(region) and regions.is_blank(wanted[tag]) and not asked & set(wanted[tag].tags)
+    }
 
 
 # ---- file by file ---------------------------------------------------------------------------------------------------

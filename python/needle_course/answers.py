@@ -64,10 +64,12 @@ def source_files(root: Path) -> list[str]:
 
 def bodies_in(tree: Mapping[str, bytes]) -> dict[str, str]:
     """{tag: body} of every region in a tree that the course made; nothing of files that it cannot read."""
-    found: dict[str, str] = {}
-    for path, content in tree.items():
-        found.update({tag: region.body for tag, region in regions_of(path, content).items()})
-    return found
+    return {tag: region.body for tag, region in regions_in(tree).items()}
+
+
+def regions_in(tree: Mapping[str, bytes]) -> dict[str, regions.Region]:
+    """{tag: region} of every region in a tree; nothing of files that cannot be read."""
+    return {tag: region for path, content in tree.items() for tag, region in regions_of(path, content).items()}
 
 
 def regions_of(path: str, content: bytes) -> dict[str, regions.Region]:
@@ -90,7 +92,5 @@ def poured(path: str, content: bytes, bodies: Mapping[str, str]) -> bytes:
 
 def blank_tags(tree: Mapping[str, bytes], tags: Iterable[str]) -> list[str]:
     """Those of the tags whose region in a tree is still blank, or not there at all."""
-    found: dict[str, regions.Region] = {}
-    for path, content in tree.items():
-        found.update(regions_of(path, content))
+    found = regions_in(tree)
     return [tag for tag in tags if tag not in found or regions.is_blank(found[tag])]

@@ -57,9 +57,8 @@ def bundle(course: Any, names: list[str]) -> dict[str, bytes]:
         blank = starter.all_blank(made, starter.blanks(course, name, made))
         contents.update({f"{starter.BUNDLED}/{name}/{path}": content for path, content in blank.items()})
     last = {path: content for path, content in blank.items() if path.startswith(AT_ROOT)}
-    page = (course.root / "hw/bundle/README.md").read_bytes()
-    makefile = (course.root / "hw/bundle/Makefile").read_bytes()
-    return {**contents, **last, "README.md": page, "Makefile": makefile}
+    pages = {path.name: path.read_bytes() for path in sorted((course.root / "hw/bundle").glob("*"))}
+    return {**contents, **last, **pages}
 
 
 # ---- no answers -----------------------------------------------------------------------------------------------------
