@@ -106,9 +106,24 @@ def check_parts(
     tests = {part.id: [parsed(test) for test in part.tests] for part in filled}
     outcome = testrun.run_tests(course.root, tests, case_seconds)
     foreign = from_elsewhere(course.root, outcome.imported)
+    order = [part.id for part in stage.parts]
     for part in filled:
+        wait_for_later_parts(outcome.cases[part.id], order[order.index(part.id) + 1 :])
         results[part.id] = part_result(part, outcome, foreign)
     return results
+
+
+def wait_for_later_parts(cases: list[Case], later: list[str]) -> None:
+    """A case that runs into the blank of a later part waits for it: what comes later is never needed.
+
+    Unless no case is green: then nothing is known of this part yet, and that blank blocks it.
+    """
+    if not any(case.status == PASSED for case in cases):
+        return
+    for number, case in enumerate(cases):
+        tag = BLANK_OF.search(case.message) if case.status == NOT_IMPLEMENTED else None
+        if tag and tag[1] in later:
+            cases[number] = Case(case.name, SKIPPED, f"waits for {tag[1]}", case.seconds)
 
 
 def what_does_not_build(root: Path, parts: list[stages.Part]) -> dict[str, str]:

@@ -21,7 +21,7 @@ def show(report: Report, console: Any = None) -> None:
     console = console or new_console()
     console.print(headline(report), highlight=False)
     for question in report.questions:
-        console.print(question_line(question), highlight=False)
+        console.print(question_line(question), highlight=False, soft_wrap=True)
         for part in question.parts:
             for style, line in part_lines(part, alone=len(question.parts) == 1):
                 console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -371,14 +371,24 @@ def test_nn_epoch_ndl(rows, batch):
         assert_within(got.numpy(), want, rtol=1e-6, atol=1e-6)
 
 
+RELU_INPUT = np.array([[-1.5, 0.0, 2.0], [3.0, -0.1, 0.1]])
+
+
 def test_nn_epoch_ndl_relu():
     for dtype in (np.float64, np.float32):
-        x = ndl.Tensor(np.array([[-1.5, 0.0, 2.0], [3.0, -0.1, 0.1]], dtype))
-        out = ndl.relu(x)
+        out = ndl.relu(ndl.Tensor(RELU_INPUT.astype(dtype)))
         assert out.dtype == dtype
         assert_close(out, [[0, 0, 2], [3, 0, 0.1]])
+    check_forward(ndl.relu, lambda a: np.maximum(a, 0), numbers(3, 4))
+
+
+def test_nn_epoch_ndl_relu_backward():
+    for dtype in (np.float64, np.float32):
+        out = ndl.relu(ndl.Tensor(RELU_INPUT.astype(dtype)))
         [gradient] = out.op.gradient_as_tuple(ndl.Tensor(np.array([[1.0, 2, 3], [4, 5, 6]], dtype)), out)
+        assert isinstance(gradient, ndl.Tensor)
         assert_close(gradient, [[0, 0, 3], [4, 0, 6]])
+    check_backward(ndl.relu, lambda a: np.maximum(a, 0), numbers(3, 4))
 
 
 def test_nn_epoch_ndl_learns_mnist():

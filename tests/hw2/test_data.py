@@ -103,7 +103,32 @@ def test_mnist_dataset(mnist):
         assert_same(image, wanted)
 
 
+def test_mnist_dataset_needs_its_files(mnist, tmp_path):
+    images_file, labels_file, _ = mnist
+    ndl.data.MNISTDataset(str(images_file), str(labels_file))
+    for files in ((tmp_path / "none.gz", labels_file), (images_file, tmp_path / "none.gz")):
+        with pytest.raises(OSError):  # at once, and not when the first image is asked for
+            ndl.data.MNISTDataset(*map(str, files))
+
+
+def test_mnist_dataset_len(mnist, tmp_path):
+    images_file, labels_file, count = mnist
+    assert len(ndl.data.MNISTDataset(str(images_file), str(labels_file))) == count
+    write_mnist(tmp_path, "train", 3)
+    few = (str(tmp_path / f"train-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1"))
+    assert len(ndl.data.MNISTDataset(*few)) == 3
+
+
 # ---- DataLoader -----------------------------------------------------------------------------------------------------
+
+
+def test_dataloader_iter():
+    dataset = ndl.data.NDArrayDataset(np.arange(10.0))
+    draws_made(lambda: iter(ndl.data.DataLoader(dataset, 3, shuffle=False)))
+    shuffled = ndl.data.DataLoader(dataset, 3, shuffle=True)
+    for _ in range(2):  # an order is drawn when an epoch begins, and no earlier
+        started = draws_made(lambda: iter(shuffled), lambda: np.random.permutation(10))
+        assert hasattr(started, "__next__")
 
 
 @pytest.mark.parametrize("batch_size", [1, 15])

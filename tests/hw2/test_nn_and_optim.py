@@ -321,6 +321,18 @@ def layer_norm(x, w=1, b=0, eps=1e-5):
     return w * (x - mean) / np.sqrt(variance + eps) + b
 
 
+def check_first_values(layer, dim):
+    """A normalisation starts as the identity behind it: weights 1, biases 0, both to be trained."""
+    assert layer.parameters() == [layer.weight, layer.bias] or layer.parameters() == [layer.bias, layer.weight]
+    for parameter, value in ((layer.weight, 1), (layer.bias, 0)):
+        assert isinstance(parameter, nn.Parameter) and parameter.dtype == np.float32
+        assert_same(parameter, np.full(dim, value))
+
+
+def test_nn_layernorm_init_1():
+    check_first_values(nn.LayerNorm1d(7), 7)
+
+
 def test_nn_layernorm_forward_1():
     check_forward(nn.LayerNorm1d(8), layer_norm, numbers(8, 8))
 
@@ -374,6 +386,15 @@ def test_nn_batchnorm_check_model_eval_switches_training_flag_1():
     model.train()
     assert all(module.training for module in everything)
     assert len(model.parameters()) == 2 + 2 + 2
+
+
+def test_nn_batchnorm_init_1():
+    layer = nn.BatchNorm1d(6)
+    check_first_values(layer, 6)
+    for statistic, value in ((layer.running_mean, 0), (layer.running_var, 1)):
+        assert not isinstance(statistic, nn.Parameter), "running statistics are not trained"
+        assert statistic.dtype == np.float32
+        assert_same(statistic, np.full(6, value))
 
 
 def test_nn_batchnorm_forward_1():
