@@ -382,7 +382,7 @@ def test_nn_epoch_ndl_relu():
     check_forward(ndl.relu, lambda a: np.maximum(a, 0), numbers(3, 4))
 
 
-def test_nn_epoch_ndl_relu_backward():
+def test_nn_epoch_ndl_relu_gradient():
     for dtype in (np.float64, np.float32):
         out = ndl.relu(ndl.Tensor(RELU_INPUT.astype(dtype)))
         [gradient] = out.op.gradient_as_tuple(ndl.Tensor(np.array([[1.0, 2, 3], [4, 5, 6]], dtype)), out)
