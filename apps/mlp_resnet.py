@@ -64,11 +64,11 @@ def epoch(
     np.random.seed(4)
     ### BEGIN YOUR SOLUTION hw2/epoch
     model.train() if opt else model.eval()
-    loss_fn = nn.SoftmaxLoss()
+    cross_entropy = nn.SoftmaxLoss()
     wrong, total_loss, count = 0, 0.0, 0
-    for X, y in dataloader:
-        logits = model(X.reshape((X.shape[0], -1)))
-        loss = loss_fn(logits, y)
+    for images, y in dataloader:
+        logits = model(images.reshape((images.shape[0], -1)))
+        loss = cross_entropy(logits, y)
         if opt:
             opt.reset_grad()
             loss.backward()
@@ -102,7 +102,7 @@ def train_mnist(
     train_loader = ndl.data.DataLoader(train, batch_size, shuffle=True)
     test_loader = ndl.data.DataLoader(test, batch_size)
 
-    model = MLPResNet(784, hidden_dim)
+    model = MLPResNet(28 * 28, hidden_dim)
     opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
     for _ in range(epochs):
         train_error, train_loss = epoch(train_loader, model, opt)

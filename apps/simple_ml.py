@@ -37,16 +37,16 @@ def parse_mnist(image_filename: str, label_filename: str) -> tuple[np.ndarray, n
         y  uint8 (count,)
     """
     ### BEGIN YOUR SOLUTION hw1/parse_mnist
-    with gzip.open(image_filename) as file:
-        magic, count, rows, columns = struct.unpack(">4I", file.read(16))
+    with gzip.open(image_filename) as images:
+        magic, count, rows, columns = struct.unpack(">4I", images.read(16))
         if magic != 2051:
             raise ValueError(f"parse_mnist: {image_filename} starts with {magic}, wanted 2051: not an image file")
-        pixels = np.frombuffer(file.read(), dtype=np.uint8)
-    with gzip.open(label_filename) as file:
-        magic, label_count = struct.unpack(">2I", file.read(8))
+        pixels = np.frombuffer(images.read(), dtype=np.uint8)
+    with gzip.open(label_filename) as labels:
+        magic, label_count = struct.unpack(">2I", labels.read(8))
         if magic != 2049:
             raise ValueError(f"parse_mnist: {label_filename} starts with {magic}, wanted 2049: not a label file")
-        y = np.frombuffer(file.read(), dtype=np.uint8).copy()
+        y = np.frombuffer(labels.read(), dtype=np.uint8).copy()
     if not (len(y) == label_count == count and len(pixels) == count * rows * columns):
         raise ValueError(f"parse_mnist: {len(pixels)} pixels and {len(y)} labels, wanted {count} images and labels")
     X = pixels.reshape(count, rows * columns).astype(np.float32) / np.float32(255)
@@ -88,10 +88,10 @@ def nn_epoch(
     """
     ### BEGIN YOUR SOLUTION hw1/nn_epoch
     classes = W2.shape[1]
-    for start in range(0, len(X), batch):
-        X_b = ndl.Tensor(X[start : start + batch], requires_grad=False)
-        y_one_hot = ndl.Tensor(np.eye(classes)[y[start : start + batch]], requires_grad=False)
-        loss = softmax_loss(ndl.relu(X_b @ W1) @ W2, y_one_hot)
+    for first in range(0, len(X), batch):
+        inputs = ndl.Tensor(X[first : first + batch], requires_grad=False)
+        y_one_hot = ndl.Tensor(np.eye(classes)[y[first : first + batch]], requires_grad=False)
+        loss = softmax_loss(ndl.relu(inputs @ W1) @ W2, y_one_hot)
         loss.backward()
         W1 = ndl.Tensor(W1.numpy() - lr * W1.grad.numpy())
         W2 = ndl.Tensor(W2.numpy() - lr * W2.grad.numpy())

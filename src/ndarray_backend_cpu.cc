@@ -165,10 +165,10 @@ NEEDLE_EWISE_UNARY(Tanh,      "ewise_tanh",      std::tanh(a));
 void Matmul(const AlignedArray& a, const AlignedArray& b, AlignedArray* out, int64_t m, int64_t n, int64_t p) {
   /// BEGIN YOUR SOLUTION hw3/matmul
   Fill(out, 0);
-  for (int64_t i = 0; i < m; i++) {
+  for (int64_t row = 0; row < m; row++) {
     for (int64_t k = 0; k < n; k++) {
       // b and out are walked along their rows, so that the innermost loop reads neighbouring elements
-      for (int64_t j = 0; j < p; j++) out->ptr[i * p + j] += a.ptr[i * n + k] * b.ptr[k * p + j];
+      for (int64_t j = 0; j < p; j++) out->ptr[row * p + j] += a.ptr[row * n + k] * b.ptr[k * p + j];
     }
   }
   /// END YOUR SOLUTION hw3/matmul

@@ -50,11 +50,8 @@ RAISES = re.compile(
     r"(?:raise\s+NotImplementedError|throw\s+(?:\w+::)*NotImplemented|PyErr_SetString\(PyExc_NotImplementedError)\b"
     r"|.*\bBlank\("
 )
-SCAFFOLD = re.compile(
-    r"(?:def|class|template)\b.*|\}.*"
-    r"|(?!(?:for|if|while)\b)[\w:&*<> ]+\(.*\)\s*\{"  # the head of a function in C++
-    r"|.*(?:#|//) to be written\b.*"
-)
+HEAD = re.compile(r"^[ \t]*(?!(?:for|if|while|switch)\b)[\w:&*<> ]+\([^;{}]*\)\s*\{", re.M)  # of a function in C++
+SCAFFOLD = re.compile(r"(?:def|class|template)\b.*|\}.*|.*(?:#|//) to be written\b.*")
 
 ISORT = "# isort: split"  # below a block's first mark: part of it, so that the imports of a block stay in it
 
@@ -392,6 +389,7 @@ def _joined(above: str, below: str) -> str:
 def _code_lines(region: Region) -> list[str]:
     """The lines of the body that are neither blank nor comment nor docstring, nor what `is_blank` passes over."""
     body = re.sub(r'"""(?:.|\n)*?"""|/\*(?:.|\n)*?\*/', "", region.body)
+    body = HEAD.sub("", body) if region.comment == "//" else body
     lines = (line.strip() for line in body.splitlines())
     code = [line for line in lines if line and not line.startswith(region.comment)]
     return [line for line in code if not SCAFFOLD.fullmatch(line)]

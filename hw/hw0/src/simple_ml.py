@@ -33,16 +33,16 @@ def parse_mnist(image_filename, label_filename):
         y  uint8 (count,)
     """
     ### BEGIN YOUR SOLUTION hw0/parse_mnist
-    with gzip.open(image_filename) as file:
-        magic, count, rows, columns = struct.unpack(">4I", file.read(16))
+    with gzip.open(image_filename) as images:
+        magic, count, rows, columns = struct.unpack(">4I", images.read(16))
         if magic != 2051:
             raise ValueError(f"parse_mnist: {image_filename} starts with {magic}, wanted 2051: not an image file")
-        pixels = np.frombuffer(file.read(), dtype=np.uint8)
-    with gzip.open(label_filename) as file:
-        magic, label_count = struct.unpack(">2I", file.read(8))
+        pixels = np.frombuffer(images.read(), dtype=np.uint8)
+    with gzip.open(label_filename) as labels:
+        magic, label_count = struct.unpack(">2I", labels.read(8))
         if magic != 2049:
             raise ValueError(f"parse_mnist: {label_filename} starts with {magic}, wanted 2049: not a label file")
-        y = np.frombuffer(file.read(), dtype=np.uint8).copy()
+        y = np.frombuffer(labels.read(), dtype=np.uint8).copy()
     if not (len(y) == label_count == count and len(pixels) == count * rows * columns):
         raise ValueError(f"parse_mnist: {len(pixels)} pixels and {len(y)} labels, wanted {count} images and labels")
     X = pixels.reshape(count, rows * columns).astype(np.float32) / np.float32(255)
@@ -77,8 +77,8 @@ def softmax_regression_epoch(X, y, theta, lr=0.1, batch=100):
     The gradient of a step is X_bᵀ (softmax(X_b theta) - onehot(y_b)) / rows.
     """
     ### BEGIN YOUR SOLUTION hw0/softmax_regression_epoch
-    for start in range(0, len(X), batch):
-        X_b, y_b = X[start : start + batch], y[start : start + batch]
+    for first in range(0, len(X), batch):
+        X_b, y_b = X[first : first + batch], y[first : first + batch]
         logits = X_b @ theta
         error = np.exp(logits - logits.max(axis=1, keepdims=True))
         error /= error.sum(axis=1, keepdims=True)
@@ -101,8 +101,8 @@ def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
     Zᵀ E / rows.
     """
     ### BEGIN YOUR SOLUTION hw0/nn_epoch
-    for start in range(0, len(X), batch):
-        X_b, y_b = X[start : start + batch], y[start : start + batch]
+    for first in range(0, len(X), batch):
+        X_b, y_b = X[first : first + batch], y[first : first + batch]
         Z = np.maximum(X_b @ W1, 0)
         logits = Z @ W2
         error = np.exp(logits - logits.max(axis=1, keepdims=True))

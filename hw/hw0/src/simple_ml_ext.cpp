@@ -22,28 +22,28 @@ void softmax_regression_epoch_cpp(const float *X, const unsigned char *y, float 
                                   float lr, size_t batch) {
   /// BEGIN YOUR SOLUTION hw0/softmax_regression_epoch_cpp
   std::vector<float> error(batch * k);
-  for (size_t start = 0; start < m; start += batch) {
-    const size_t rows = std::min(batch, m - start);
-    const float *X_b = X + start * n;
+  for (size_t first = 0; first < m; first += batch) {
+    const size_t rows = std::min(batch, m - first);
+    const float *X_b = X + first * n;
 
     // error = softmax(X_b theta) - onehot(y_b)
     for (size_t i = 0; i < rows; i++) {
       float *row = &error[i * k];
       std::fill(row, row + k, 0.0f);
-      for (size_t l = 0; l < n; l++)
-        for (size_t j = 0; j < k; j++) row[j] += X_b[i * n + l] * theta[l * k + j];
+      for (size_t f = 0; f < n; f++)
+        for (size_t j = 0; j < k; j++) row[j] += X_b[i * n + f] * theta[f * k + j];
 
       const float largest = *std::max_element(row, row + k);  // exp of a large logit would overflow
       float sum = 0;
       for (size_t j = 0; j < k; j++) sum += row[j] = std::exp(row[j] - largest);
       for (size_t j = 0; j < k; j++) row[j] /= sum;
-      row[y[start + i]] -= 1;
+      row[y[first + i]] -= 1;
     }
 
     // theta -= lr / rows * X_bᵀ error
     for (size_t i = 0; i < rows; i++)
-      for (size_t l = 0; l < n; l++)
-        for (size_t j = 0; j < k; j++) theta[l * k + j] -= lr / rows * X_b[i * n + l] * error[i * k + j];
+      for (size_t f = 0; f < n; f++)
+        for (size_t j = 0; j < k; j++) theta[f * k + j] -= lr / rows * X_b[i * n + f] * error[i * k + j];
   }
   /// STARTER
   //   PyErr_SetString(PyExc_NotImplementedError, "hw0/softmax_regression_epoch_cpp is not implemented yet");

@@ -31,7 +31,7 @@ class CIFAR10Dataset(Dataset):
     ) -> None:
         super().__init__(transforms)
         ### BEGIN YOUR SOLUTION hw4/cifar10_init
-        names = [f"data_batch_{i}" for i in range(1, 6)] if train else ["test_batch"]
+        names = [f"data_batch_{i + 1}" for i in range(5)] if train else ["test_batch"]
         data, self.y = read_cifar_batches([Path(base_folder) / name for name in names])
         self.X = data.reshape(-1, 3, 32, 32).astype(np.float32)  # each row is a red, a green and a blue plane
         self.X /= 255
