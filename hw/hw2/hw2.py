@@ -695,16 +695,13 @@ show_blank("hw2/layernorm_init")
 # hints("hw2/layernorm_init")
 
 # %%
-check("hw2/layernorm_init")
-
-# %%
 show_blank("hw2/layernorm_forward")
 
 # %% [markdown]
 # hints("hw2/layernorm_forward")
 
 # %%
-check("hw2/layernorm_forward")
+check("hw2/nn_layernorm")
 
 # %% [markdown]
 # If it is red, it is usually one of these:
@@ -889,16 +886,13 @@ show_blank("hw2/batchnorm_init")
 # hints("hw2/batchnorm_init")
 
 # %%
-check("hw2/batchnorm_init")
-
-# %%
 show_blank("hw2/batchnorm_forward")
 
 # %% [markdown]
 # hints("hw2/batchnorm_forward")
 
 # %%
-check("hw2/batchnorm_forward")
+check("hw2/nn_batchnorm")
 
 # %% [markdown]
 # If it is red, it is usually one of these:
@@ -1573,16 +1567,10 @@ show_blank("hw2/mnist_init")
 # hints("hw2/mnist_init")
 
 # %%
-check("hw2/mnist_init")
-
-# %%
 show_blank("hw2/mnist_len")
 
 # %% [markdown]
 # hints("hw2/mnist_len")
-
-# %%
-check("hw2/mnist_len")
 
 # %%
 show_blank("hw2/mnist_getitem")
@@ -1591,7 +1579,7 @@ show_blank("hw2/mnist_getitem")
 # hints("hw2/mnist_getitem")
 
 # %%
-check("hw2/mnist_getitem")
+check("hw2/mnist_dataset")
 
 # %% [markdown]
 # ### Look at it
@@ -1719,9 +1707,6 @@ show_blank("hw2/dataloader_iter")
 
 # %% [markdown]
 # hints("hw2/dataloader_iter")
-
-# %%
-check("hw2/dataloader_iter")
 
 # %%
 show_blank("hw2/dataloader_next")

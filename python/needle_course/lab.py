@@ -6,7 +6,6 @@ asks for it, and checks run in processes of their own, so that what is tested is
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import json
@@ -123,9 +122,7 @@ def _settings(stage: str) -> dict[str, str]:
 def _first_on_path(*folders: Path) -> None:
     """Each folder at the front of sys.path, the last one first of all, once."""
     for folder in map(str, folders):
-        with contextlib.suppress(ValueError):
-            sys.path.remove(folder)
-        sys.path.insert(0, folder)
+        sys.path[:] = [folder, *(path for path in sys.path if path != folder)]
 
 
 def _numpy_version() -> str:

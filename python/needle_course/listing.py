@@ -108,16 +108,14 @@ def _c_span(text: str, wanted: str) -> tuple[int, int] | None:
 
 
 def around(text: str, first: int, last: int) -> tuple[int, int]:
-    """The lines of the definition (Python) that holds lines first to last: from its def to its end, or those lines."""
+    """The lines of the definition (Python) in which a region begins, to its end or the region's; else the region's."""
     try:
         tree = ast.parse(text)
     except SyntaxError:  # a learner's half-written file must still be shown
         return first, last
     spans = [
-        (node.lineno, max(node.end_lineno or last, last))
+        (node.lineno, max(last, node.end_lineno or last))
         for node in ast.walk(tree)
-        # a mark at the end of a function is a comment, which its last line does not count
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        and node.lineno <= first < last <= (node.end_lineno or 0) + 1
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.lineno <= first <= (node.end_lineno or 0)
     ]
     return max(spans, default=(first, last))  # the innermost starts last

@@ -219,7 +219,8 @@ def client_for(kind: Any, notebook: Any, folder: Path) -> Any:
 def start(client: Any, *, smoke: bool) -> None:
     """Have a client execute its notebook, cut off from what the user's environment says."""
     with tempfile.TemporaryDirectory() as private:
-        client.execute(env=_environment(smoke, private), stderr=subprocess.DEVNULL)  # where the kernel takes notes
+        # stderr is where a kernel takes notes; cleanup_kc ends it and closes its sockets
+        client.execute(env=_environment(smoke, private), stderr=subprocess.DEVNULL, cleanup_kc=True)
 
 
 def _kernel_manager() -> Any:
