@@ -14,13 +14,11 @@ from typing import Any
 
 from . import answers, backup, change, files, regions, starter, tree
 from .answers import Answers
-from .console import note
+from .console import note, shortened
 from .errors import UserError
 from .merge import Merged, Text, is_text, three_way
 from .merge_notebook import merge_notebooks
 from .tree import LearnerTree
-
-SHOWN = 12  # paths of one kind; --json has them all
 
 
 @dataclass
@@ -246,8 +244,3 @@ def report(outcome: Outcome) -> None:
         note(f"conflict: {root / path}: you and the course changed the same lines; see {Path(path).name}.conflict")
     if plan.conflicts:  # what to do about them stands last
         note("take what you want from each .conflict into your file, delete the .conflict, then run advance again")
-
-
-def shortened(paths: list[str]) -> str:
-    """The paths, or the first of very many."""
-    return ", ".join(paths[:SHOWN]) + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "")

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .console import emit, note, say, working
+from .console import emit, note, say, shortened, working
 from .errors import UserError
 
 app = typer.Typer(
@@ -175,9 +175,9 @@ def starter(
         return
     say(f"{stage}: a learner's tree of {len(made.files)} files in {made.path}")
     if made.kept:
-        say(f"your answers are in it: {', '.join(made.kept)}")
+        say(f"your answers are in it: {shortened(made.kept)}")
     if made.blank:
-        say(f"earlier questions still blank: {', '.join(made.blank)}")
+        say(f"earlier questions still blank: {shortened(made.blank)}")
     say(f"next: cd {made.path}, read README.md and open hw/{stage}/{stage}.ipynb, or see `make help` there")
 
 
@@ -275,7 +275,7 @@ def pack(
         emit(made.to_json())
     else:
         say(f"{made.path}: {', '.join(made.files)}")
-        say(f"still blank: {', '.join(made.blank)}" if made.blank else "nothing is blank")
+        say(f"still blank: {shortened(made.blank)}" if made.blank else "nothing is blank")
     return 1 if made.missing else 0
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+SHOWN = 12
 
 
 def say(text: str = "") -> None:
@@ -19,6 +20,11 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """A line about what goes on, or what to know; never part of a result."""
     print(text, file=sys.stderr, flush=True)
+
+
+def shortened(names: Sequence[str]) -> str:
+    """The names, or the first of very many; --json has them all."""
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def emit(document: Any) -> None:
