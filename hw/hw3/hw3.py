@@ -1089,6 +1089,9 @@ show_blank("hw3/aligned_dot")
 # hints("hw3/aligned_dot")
 
 # %%
+check("hw3/aligned_dot")
+
+# %%
 show_blank("hw3/matmul_tiled")
 
 # %% [markdown]

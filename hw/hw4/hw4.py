@@ -73,7 +73,8 @@ show_blank("hw4/nd_matmul")
 
 # %% [markdown]
 # If your answers came with you from the first homework, they stand in these places already; the
-# check says which of them still holds something that only NumPy can do.
+# check at the end of this part says which of them still hold something that only NumPy can do.
+# While you work, `check("hw4/nd_matmul")` in a cell of your own checks one operator alone.
 #
 # <details><summary>Hints for the operators that you know already</summary>
 #
@@ -131,10 +132,6 @@ show_blank("hw4/nd_matmul")
 #
 # </details>
 
-# %%
-for part in ("matmul", "summation", "broadcast_to", "logsumexp"):
-    check(f"hw4/nd_{part}")
-
 # %% [markdown]
 # ### `Tanh`, and a derivative that does not overflow
 #
@@ -162,10 +159,6 @@ show_blank("hw4/tanh_backward")
 # hints("hw4/tanh_forward")
 #
 # hints("hw4/tanh_backward")
-
-# %%
-check("hw4/tanh_forward")
-check("hw4/tanh_backward")
 
 # %% [markdown]
 # ### `Stack` and `Split`: each is the other's gradient
@@ -1453,8 +1446,8 @@ print(stretches)
 # | `batchify(data, batch_size)` | (n // B, B), as above |
 # | `get_batch(batches, i, bptt)` | rows i … i + s − 1 as data (s, B); the rows one further, flattened, as target (s · B,); s = min(bptt, rows − 1 − i) |
 #
-# *bptt* is the number of rows of a step; its name will be explained in part 7. The last rows have
-# no word after them, hence the −1. A neighbour, complete: the words of a text, counted.
+# *bptt* is the number of rows of a step. The last rows have no word after them, hence the −1. A
+# neighbour, complete: the words of a text, counted.
 
 # %%
 counts = {}
