@@ -8,7 +8,8 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -640,18 +641,25 @@ def my_lines(root: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Course]:
-    folder = tmp_path_factory.mktemp("releases")
-    manifest = small_course.STAGES.replace('"notes.txt"]', '"notes.txt", "lib/mine0.py"]')
-    changes = [{**change, "hw/stages.toml": manifest} if "lib/mine0.py" in change else change for change in RELEASES]
-    return [small_course.write(folder / str(number), change) for number, change in enumerate(changes)]
+def memory() -> Iterator[Path]:
+    """A folder in memory where there is one: the scenarios make and remove thousands of small files."""
+    shared = Path("/dev/shm")
+    usable = shared.is_dir() and os.access(shared, os.W_OK)
+    with tempfile.TemporaryDirectory(prefix="needle-", dir=shared if usable else None) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="module")
-def fresh(releases: list[Course], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("fresh") / "tree"
-    starter.make(releases[0], "hw1", out)
-    return out
+def releases(memory: Path) -> list[Course]:
+    manifest = small_course.STAGES.replace('"notes.txt"]', '"notes.txt", "lib/mine0.py"]')
+    changes = [{**change, "hw/stages.toml": manifest} if "lib/mine0.py" in change else change for change in RELEASES]
+    return [small_course.write(memory / str(number), change) for number, change in enumerate(changes)]
+
+
+@pytest.fixture(scope="module")
+def fresh(releases: list[Course], memory: Path) -> Path:
+    starter.make(releases[0], "hw1", memory / "fresh")
+    return memory / "fresh"
 
 
 @given(scenario=scenarios())
