@@ -533,6 +533,14 @@ def test_three_way_takes_both_sides() -> None:
     assert three_way(given, mine, new) == Merged(b"a\nmine\nb\nc\nnew\nd\n")
 
 
+def test_a_merge_that_would_lose_a_line_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, mine, new = text("a", "b"), text("a", "mine", "b"), text("new", "a", "b")
+    monkeypatch.setattr("needle_course.merge.lost_lines", lambda *_: ["mine"])
+    merged = three_way(given, mine, new)
+    assert merged.content == b"a\nmine\nb\n"
+    assert merged.conflict == b"<<<<<<< yours\na\nmine\nb\n=======\nnew\na\nb\n>>>>>>> course\n"
+
+
 def test_text_is_written_back_byte_for_byte() -> None:
     for content in (
         b"",
