@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 
+import hypothesis
 from needle import backend_ndarray as nd
 
 CHOSEN = os.environ.get("NEEDLE_TEST_DEVICE", "")
+EXAMPLES = 25  # of a property: what is the same for all devices was tried a hundred times on the usual ones
 
 
 def devices() -> list[nd.BackendDevice]:
@@ -25,3 +27,5 @@ def choose() -> None:
     if CHOSEN:
         nd.zeros((1,), device=CHOSEN)
         nd.device(CHOSEN).__enter__()
+        hypothesis.settings.register_profile("device", hypothesis.settings(), max_examples=EXAMPLES)
+        hypothesis.settings.load_profile("device")

@@ -18,6 +18,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+# what also runs on the emulated GPU; the others ask nothing of a device
+ON_EMULATOR = [
+    f"tests/unit/test_{name}.py"
+    for name in (
+        *("ndarray_cases", "ndarray_interop", "ndarray_properties", "ops_table", "ops_errors", "ops_properties"),
+        *("ops_whole", "gradients_check", "autograd_backward", "autograd_cases", "autograd_writes", "functional"),
+        *("init", "nn_layers", "nn_module", "nn_sequence", "nn_transformer", "optim"),
+    )
+]
+CHECKED_ON_EMULATOR = [f"tests/unit/test_{name}.py" for name in ("ndarray_cases", "gradients_check", "ops_whole")]
 WORKERS = 2  # the tests are short: more processes than this cost more in starting than they save
 
 
@@ -28,6 +38,8 @@ class Group(NamedTuple):
     folders: list[str]
     backend: str = ""  # where the tests do not choose it themselves
     parallel: bool = False
+    device: str = ""  # where not on the usual ones: see tests/chosen_device.py
+    emulator: str = ""  # what NEEDLE_CUDA_EMU says
 
 
 def main() -> int:
@@ -35,14 +47,22 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="also slow tests, sanitizers and mutated gradients")
     everything = parser.parse_args().all
 
-    verdicts = [run(group.name, pytest(group, everything), variables(group)) for group in groups()]
+    build_emulator(everything)
+    verdicts = [run(group.name, pytest(group, everything), variables(group)) for group in groups(everything)]
     if everything:
         verdicts += [run(name, [sys.executable, program], {}) for name, program in long_programs()]
     print("\n" + "\n".join(f"{verdict:22} {name}" for name, verdict in verdicts), flush=True)
     return 0 if all(verdict.startswith("passed") for _, verdict in verdicts) else 1
 
 
-def groups() -> list[Group]:
+def build_emulator(everything: bool) -> None:
+    """Make the emulated GPU ready, so that no test has to; where that fails, tests say so."""
+    if (ROOT / "src" / "ndarray_backend_cuda.cu").exists():
+        names = ["cuda_emu", "cuda_emu_check"] if everything else ["cuda_emu"]
+        subprocess.run([sys.executable, "tools/build_native.py", *names], cwd=ROOT, stdin=subprocess.DEVNULL)
+
+
+def groups(everything: bool) -> list[Group]:
     """The groups whose folders this tree has: a learner's tree has fewer."""
     found = [
         Group("core, own arrays", ["tests/unit", "tests/architecture"], parallel=True),
@@ -50,11 +70,15 @@ def groups() -> list[Group]:
         Group("contract, own arrays", ["tests/contract"], "nd", parallel=True),
         Group("contract, NumPy arrays", ["tests/contract"], "np", parallel=True),
         Group("CUDA and its emulator", ["tests/cuda"], parallel=True),
+        Group("core on the emulated GPU", ON_EMULATOR, parallel=True, device="cuda_emu"),
         Group("the course's tools", ["tests/course"], parallel=True),
         Group("stage hw0", ["hw/hw0/tests"]),
         *(Group(f"stage {name}", [f"tests/{name}"]) for name in ("hw1", "hw2", "hw3", "hw4", "hw4_extra")),
     ]
-    return [group for group in found if any((ROOT / folder).is_dir() for folder in group.folders)]
+    if everything:
+        group = Group("core on the emulated GPU, checked", CHECKED_ON_EMULATOR, parallel=True, device="cuda_emu")
+        found.append(group._replace(emulator="check"))
+    return [group for group in found if any((ROOT / folder).exists() for folder in group.folders)]
 
 
 def long_programs() -> list[tuple[str, str]]:
@@ -72,13 +96,25 @@ def pytest(group: Group, everything: bool) -> list[str]:
 def variables(group: Group) -> dict[str, str]:
     """Parallel processes with parallel kernels inside would wait for each other."""
     threads = ("NEEDLE_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if group.parallel else ()
-    backend = {"NEEDLE_BACKEND": group.backend} if group.backend else {}
-    return {**dict.fromkeys(threads, "1"), **backend}
+    chosen = {
+        "NEEDLE_BACKEND": group.backend,
+        "NEEDLE_TEST_DEVICE": group.device,
+        "NEEDLE_CUDA_EMU": group.emulator,
+    }
+    return {**dict.fromkeys(threads, "1"), **{name: value for name, value in chosen.items() if value}}
 
 
 def outside() -> dict[str, str]:
     """The environment without what chooses a backend, and without what `make` tells a make that it starts."""
-    ours = ("NEEDLE_BACKEND", "NEEDLE_KERNELS", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    ours = (
+        "NEEDLE_BACKEND",
+        "NEEDLE_KERNELS",
+        "NEEDLE_TEST_DEVICE",
+        "NEEDLE_CUDA_EMU",
+        "MAKEFLAGS",
+        "MAKELEVEL",
+        "MFLAGS",
+    )
     return {key: value for key, value in os.environ.items() if key not in ours}
 
 

@@ -536,7 +536,8 @@ def check_conversions(device: Any, data: Any) -> None:
     assert ours.compact().is_compact() and ours.copy()._handle is not ours._handle
     np.testing.assert_array_equal(np.asarray(ours), a)
     np.testing.assert_array_equal(np.array(ours, dtype="float64"), a.astype("float64"))
-    np.testing.assert_array_equal(np.from_dlpack(ours), a)
+    if device.wrappers:  # else its memory cannot be shared
+        np.testing.assert_array_equal(np.from_dlpack(ours), a)
     expect(nd.from_numpy(a, device=device), a)
     for other in DEVICES:
         expect(ours.to(other), a)
