@@ -48,6 +48,18 @@ def test_cifar10_dataset(train, cifar10):
     assert_same(some, labels[[3, 1, 4]])
 
 
+def test_cifar10_dataset_needs_its_files(cifar10, tmp_path):
+    for train in (True, False):
+        ndl.data.CIFAR10Dataset(str(cifar10[0]), train=train)
+        with pytest.raises(OSError):  # at once, and not when the first image is asked for
+            ndl.data.CIFAR10Dataset(str(tmp_path), train=train)
+
+
+def test_cifar10_dataset_len(cifar10):
+    assert len(ndl.data.CIFAR10Dataset(str(cifar10[0]), train=True)) == 100
+    assert len(ndl.data.CIFAR10Dataset(str(cifar10[0]), train=False)) == 20
+
+
 def test_cifar10_dataset_real():
     folder = need_real_data("cifar-10-batches-py")
     dataset = ndl.data.CIFAR10Dataset(str(folder), train=False)
@@ -91,6 +103,53 @@ def corpus(tmp_path_factory):
 
 def words(text):
     return [word for line in text.splitlines() for word in [*line.split(), "<eos>"]]
+
+
+def test_ptb_add_word():
+    dictionary = ndl.data.Dictionary()
+    assert [dictionary.add_word(word) for word in ["to", "be", "or", "not", "to", "be"]] == [0, 1, 2, 3, 0, 1]
+    assert dictionary.idx2word == ["to", "be", "or", "not"]
+    assert dictionary.word2idx == {"to": 0, "be": 1, "or": 2, "not": 3}
+
+
+def test_ptb_dictionary_len():
+    dictionary = ndl.data.Dictionary()
+    assert len(dictionary) == 0
+    for word in ("a", "b", "a"):
+        dictionary.add_word(word)
+    assert len(dictionary) == 2
+
+
+def test_ptb_tokenize(corpus):
+    corpus, folder = corpus
+    in_order = list(dict.fromkeys(words(TRAIN) + words(TEST)))  # ids by first appearance, the training text first
+    assert corpus.dictionary.idx2word == in_order
+    for part, text in (("train", TRAIN), ("test", TEST)):
+        assert [in_order[i] for i in getattr(corpus, part)] == words(text)
+    two_lines = ndl.data.Corpus(str(folder), max_lines=2)
+    assert [two_lines.dictionary.idx2word[i] for i in two_lines.train] == words(TRAIN)[:11]
+    assert [two_lines.dictionary.idx2word[i] for i in two_lines.test] == words(TEST)
+
+
+@pytest.mark.parametrize("count, columns", [(7, 2), (12, 3), (5, 1), (6, 6), (11, 4)])
+def test_ptb_batchify(count, columns):
+    ids = [3 * i % 17 for i in range(count)]
+    batches = ndl.data.batchify(ids, columns, device=ndl.cpu(), dtype="float32")
+    rows = count // columns
+    assert isinstance(batches, np.ndarray) and batches.shape == (rows, columns) and batches.dtype == np.float32
+    for column in range(columns):
+        assert_same(batches[:, column], ids[column * rows : (column + 1) * rows])
+
+
+@on_devices
+@pytest.mark.parametrize("start, bptt, size", [(0, 3, 3), (2, 3, 3), (4, 3, 1), (3, 1, 1), (0, 50, 5)])
+def test_ptb_get_batch(start, bptt, size, device):
+    batches = np.arange(12.0).reshape(6, 2)
+    data, target = ndl.data.get_batch(batches, start, bptt, device=device)
+    assert data.device == target.device == device and data.dtype == target.dtype == "float32"
+    assert_same(data, batches[start : start + size])
+    assert_same(target, batches[start + 1 : start + 1 + size].reshape(-1))
+    assert not data.requires_grad and not target.requires_grad
 
 
 @on_devices

@@ -18,7 +18,7 @@ from needle import backend_ndarray as nd
 from needle import nn
 from stages import assert_close, assert_same, assert_within, devices, numerical_gradients, upstream, write_cifar10
 
-from apps.models import ResNet9
+from apps.models import ConvBN, ResNet9
 
 on_devices = pytest.mark.parametrize("device", devices())
 
@@ -90,7 +90,19 @@ def test_flip_forward(shape, axes, device):
     A = numbers(*shape)
     out = ndl.flip(ndl.Tensor(A, device=device), axes=axes)
     assert_same(out.numpy(), np.flip(A, axes))
-    assert_same(nd.array(A, device=device).flip(axes).numpy(), np.flip(A, axes))
+
+
+@on_devices
+@pytest.mark.parametrize("shape, axes", FLIPS)
+def test_flip_of_an_array(shape, axes, device):
+    A = numbers(*shape)
+    a = nd.array(A, device=device)
+    flipped = a.flip(axes)
+    assert flipped.shape == A.shape
+    assert_same(flipped, np.flip(A, axes))
+    assert_same(a, A)
+    turned = nd.array(A.T, device=device).permute(tuple(reversed(range(A.ndim))))
+    assert_same(turned.flip(axes), np.flip(A, axes))
 
 
 @on_devices
@@ -117,7 +129,6 @@ def test_dilate_forward(device):
         A = numbers(*shape)
         out = ndl.dilate(ndl.Tensor(A, device=device), dilation=dilation, axes=axes)
         assert_same(out.numpy(), dilated(A, axes, dilation))
-        assert_same(ndl.undilate(out, dilation=dilation, axes=axes).numpy(), A)
     assert_close(
         ndl.dilate(ndl.Tensor([[6.0, 1], [4, 4]], device=device), axes=(1,), dilation=1), [[6, 0, 1, 0], [4, 0, 4, 0]]
     )
@@ -130,6 +141,29 @@ def test_dilate_backward(shape, axes, dilation, device):
         lambda a: ndl.dilate(a, axes=axes, dilation=dilation), lambda a: dilated(a, axes, dilation), numbers(*shape),
         device=device,
     )  # fmt: skip
+
+
+@on_devices
+@pytest.mark.parametrize("shape, axes, dilation", DILATIONS)
+def test_undilate(shape, axes, dilation, device):
+    A = numbers(*shape)
+    full = (
+        1 + numbers(*dilated(A, axes, dilation).shape, seed=1) ** 2
+    )  # what lies between is thrown away, whatever it is
+    places = tuple(slice(None, None, dilation + 1 if axis in axes else 1) for axis in range(A.ndim))
+    out = ndl.undilate(ndl.Tensor(full, device=device), dilation=dilation, axes=axes)
+    assert_same(out, full[places])
+
+
+@on_devices
+@pytest.mark.parametrize("shape, axes, dilation", DILATIONS[:6])
+def test_undilate_backward(shape, axes, dilation, device):
+    A = numbers(*shape)
+    x = ndl.Tensor(dilated(A, axes, dilation), device=device)
+    out = ndl.undilate(x, dilation=dilation, axes=axes)
+    weights = upstream(out.shape)
+    out.backward(ndl.Tensor(weights, device=device))
+    assert_close(x.grad, dilated(weights, axes, dilation))
 
 
 # ---- convolution ----------------------------------------------------------------------------------------------------
@@ -228,6 +262,18 @@ def check_layer(size, c_in, c_out, k, stride, device, backward):
 
 
 @on_devices
+def test_nn_conv_init(device):
+    np.random.seed(0)
+    drawn = list(drawn_parameters([("conv", 3, 4, 5, 1)]))[:2]
+    np.random.seed(0)
+    layer = nn.Conv(3, 4, 5, stride=2, device=device)
+    for parameter, want in zip((layer.weight, layer.bias), drawn, strict=True):
+        assert isinstance(parameter, nn.Parameter) and parameter.device == device
+        assert_close(parameter, want)
+    assert len(nn.Conv(3, 4, 3, bias=False, device=device).parameters()) == 1
+
+
+@on_devices
 @pytest.mark.parametrize("size, c_in, c_out, k, stride", LAYERS)
 def test_nn_conv_forward(size, c_in, c_out, k, stride, device):
     check_layer(size, c_in, c_out, k, stride, device, backward=False)
@@ -304,6 +350,32 @@ def resnet9_by_definition(X, parameters):
 
 
 @on_devices
+@pytest.mark.parametrize("c_in, c_out, k, stride", [(3, 4, 3, 1), (2, 5, 7, 4)])
+def test_resnet9_conv_bn(c_in, c_out, k, stride, device):
+    np.random.seed(0)
+    drawn = list(drawn_parameters([("conv", c_in, c_out, k, stride)]))
+    np.random.seed(0)
+    block = ConvBN(c_in, c_out, k, stride, device=device)
+    assert [p.shape for p in block.parameters()] == [d.shape for d in drawn]
+    X = numbers(2, c_in, 8, 8)
+    out = block(ndl.Tensor(X, device=device))
+    assert out.device == device
+    assert_close(out, conv_bn_by_definition(X.astype(float), iter(drawn), stride), terms=1000)
+
+
+@on_devices
+def test_resnet9_parameters(device):
+    np.random.seed(0)
+    drawn = list(drawn_parameters([("conv", *block) for block in BLOCKS] + [("linear", 128, 128), ("linear", 128, 10)]))
+    np.random.seed(0)
+    parameters = ResNet9(device=device, dtype="float32").parameters()
+    assert [p.shape for p in parameters] == [d.shape for d in drawn]
+    for parameter, want in zip(parameters, drawn, strict=True):
+        assert parameter.device == device
+        assert_close(parameter, want)
+
+
+@on_devices
 def test_resnet9(device):
     np.random.seed(0)
     drawn = list(drawn_parameters([("conv", *block) for block in BLOCKS] + [("linear", 128, 128), ("linear", 128, 10)]))
@@ -323,23 +395,97 @@ def test_resnet9(device):
     assert all(p.grad is not None and np.isfinite(p.grad.numpy()).all() for p in parameters)
 
 
-@on_devices
-def test_train_cifar10(device, tmp_path):
+# ---- training -------------------------------------------------------------------------------------------------------
+
+
+def small_model(device, seed=0):
+    """A network that is quick to train, with a batch norm, so that the mode of the model shows."""
+    np.random.seed(seed)
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(3072, 8, device=device), nn.BatchNorm1d(8, device=device), nn.ReLU(),
+        nn.Linear(8, 10, device=device),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """CIFAR-10's layout with random pictures: the data set, and a loader whose last batch is short."""
     write_cifar10(tmp_path, 8)
     dataset = ndl.data.CIFAR10Dataset(str(tmp_path), train=True)
-    loader = ndl.data.DataLoader(dataset, batch_size=16, shuffle=False)  # the last batch is short
-    np.random.seed(0)
-    model = ResNet9(device=device)
-    _, untrained = simple_ml.evaluate_cifar10(model, loader)
-    accuracy, first_loss = simple_ml.train_cifar10(model, loader, lr=0.001, weight_decay=0.001)
-    accuracy, loss = simple_ml.train_cifar10(model, loader, n_epochs=2, lr=0.001, weight_decay=0.001)
-    assert 0 <= accuracy <= 1 and model.training
-    assert loss < first_loss
+    return dataset, ndl.data.DataLoader(dataset, batch_size=16, shuffle=False)
 
+
+def accuracy_and_loss(model, dataset, device):
+    """Of all pictures at once: a mean over batches would count the short last one too much."""
+    logits = model(ndl.Tensor(dataset[:][0], device=device)).numpy().astype(float)
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), dataset.y]
+    return np.mean(logits.argmax(axis=1) == dataset.y), losses.mean()
+
+
+def values_of(model):
+    return [p.numpy() for p in model.parameters()]
+
+
+@on_devices
+def test_train_cifar10_epoch(device, pictures):
+    dataset, loader = pictures
+    model = small_model(device)
+    before = values_of(model)
+    accuracy, loss = simple_ml.epoch_general_cifar10(loader, model)
+    assert not model.training, "without an optimizer it is an evaluation"
+    wanted_accuracy, wanted_loss = accuracy_and_loss(model, dataset, device)
+    assert_within(float(accuracy), wanted_accuracy, rtol=1e-6)
+    assert_within(float(loss), wanted_loss, rtol=1e-5)
+    for now, then in zip(values_of(model), before, strict=True):
+        assert_same(now, then)
+
+    opt = ndl.optim.SGD(model.parameters(), lr=0.05)
+    losses = [simple_ml.epoch_general_cifar10(loader, model, opt=opt)[1] for _ in range(4)]
+    assert model.training
+    assert losses[-1] < losses[0]
+    assert any((now != then).any() for now, then in zip(values_of(model), before, strict=True))
+
+
+@on_devices
+def test_train_cifar10_is_epochs_of_an_optimizer(device, pictures):
+    _, loader = pictures
+    ours, theirs = small_model(device), small_model(device)
+    result = simple_ml.train_cifar10(
+        ours, loader, n_epochs=2, optimizer=ndl.optim.SGD, lr=0.03, weight_decay=0.1, loss_fn=nn.SoftmaxLoss
+    )
+    opt = ndl.optim.SGD(theirs.parameters(), lr=0.03, weight_decay=0.1)
+    wanted = [simple_ml.epoch_general_cifar10(loader, theirs, nn.SoftmaxLoss(), opt) for _ in range(2)][-1]
+    assert_within(np.array(result, float), np.array(wanted, float), rtol=1e-6)
+    for now, want in zip(values_of(ours), values_of(theirs), strict=True):
+        assert_same(now, want)
+
+
+@on_devices
+def test_train_cifar10_evaluates(device, pictures):
+    dataset, loader = pictures
+    model = small_model(device, seed=1)
+    before = values_of(model)
     accuracy, loss = simple_ml.evaluate_cifar10(model, loader)
     assert not model.training
-    logits = model(ndl.Tensor(dataset[:][0], device=device)).numpy().astype(float)
-    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(40), dataset.y]
-    assert_within(loss, losses.mean(), rtol=1e-4)
-    assert_within(accuracy, np.mean(logits.argmax(axis=1) == dataset.y), rtol=1e-7)
-    assert np.isfinite(untrained)
+    wanted_accuracy, wanted_loss = accuracy_and_loss(model, dataset, device)
+    assert_within(float(accuracy), wanted_accuracy, rtol=1e-6)
+    assert_within(float(loss), wanted_loss, rtol=1e-5)
+    for now, then in zip(values_of(model), before, strict=True):
+        assert_same(now, then)
+
+
+@on_devices
+def test_train_cifar10(device, tmp_path):
+    write_cifar10(tmp_path, 1)  # five pictures: an emulated GPU takes its time
+    dataset = ndl.data.CIFAR10Dataset(str(tmp_path), train=True)
+    loader = ndl.data.DataLoader(dataset, batch_size=3, shuffle=False)
+    np.random.seed(0)
+    model = ResNet9(device=device)
+    _, first_loss = simple_ml.train_cifar10(model, loader, lr=0.001, weight_decay=0.001)
+    accuracy, loss = simple_ml.train_cifar10(model, loader, lr=0.001, weight_decay=0.001)
+    assert 0 <= accuracy <= 1 and model.training
+    assert loss < first_loss
+    accuracy, loss = simple_ml.evaluate_cifar10(model, loader)
+    wanted_accuracy, wanted_loss = accuracy_and_loss(model, dataset, device)
+    assert_within(float(loss), wanted_loss, rtol=1e-4)
+    assert_within(float(accuracy), wanted_accuracy, rtol=1e-6)

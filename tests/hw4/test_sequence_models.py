@@ -80,6 +80,23 @@ def check_parameters(cell, inputs, hidden, gates, bias):
 
 
 @on_devices
+@with_bias
+@pytest.mark.parametrize("kind, gates", [(nn.RNNCell, 1), (nn.LSTMCell, 4)], ids=["rnn", "lstm"])
+def test_rnn_cell_parameters(kind, gates, bias, device):
+    np.random.seed(0)
+    cell = kind(3, 5, bias, device=device)
+    check_parameters(cell, 3, 5, gates, bias)
+    assert all(isinstance(p, nn.Parameter) and p.device == device for p in cell.parameters())
+
+
+@on_devices
+def test_lstm_sigmoid(device):
+    X = np.concatenate([numbers(3, 4), [[-200.0, 200.0, 0.0, 30.0]]]).astype(np.float32)  # flat at the ends, not NaN
+    with np.errstate(over="ignore"):
+        check(lambda x: [nn.Sigmoid()(x)], lambda x: [1 / (1 + np.exp(-x))], [X], [], device)
+
+
+@on_devices
 @with_nonlinearity
 @with_state
 @with_bias
@@ -205,6 +222,48 @@ def language_model_reference(kind, layers):
 
 
 @on_devices
+def test_language_model_implementation_embedding_init(device):
+    np.random.seed(0)
+    wanted = np.random.randn(7, 3)
+    np.random.seed(0)
+    layer = nn.Embedding(7, 3, device=device)
+    assert isinstance(layer.weight, nn.Parameter) and layer.weight.device == device
+    assert layer.parameters() == [layer.weight]
+    assert_close(layer.weight, wanted)
+
+
+@on_devices
+def test_language_model_implementation_embedding(device):
+    layer = nn.Embedding(7, 3, device=device)
+    ids = np.array([[0, 6], [2, 2], [5, 2], [2, 0]])
+    out = layer(ndl.Tensor(ids, device=device))
+    assert out.shape == (4, 2, 3) and out.device == device
+    assert_same(out, layer.weight.numpy()[ids])
+    weights = upstream(out.shape)
+    out.backward(ndl.Tensor(weights, device=device))
+    wanted = np.zeros((7, 3))
+    np.add.at(wanted, ids, weights)  # a word that comes several times is paid several times
+    assert_close(layer.weight.grad, wanted)
+
+
+@on_devices
+@pytest.mark.parametrize("kind, gates", [("rnn", 1), ("lstm", 4)])
+def test_language_model_implementation_init(kind, gates, device):
+    np.random.seed(0)
+    model = LanguageModel(3, 7, 5, 2, kind, device=device)
+    width, bound = gates * 5, 1 / np.sqrt(5)
+    np.random.seed(0)
+    embedding = np.random.randn(7, 3)
+    cells = [(2 * np.random.rand(*shape) - 1) * bound
+             for inputs in (3, 5) for shape in ((inputs, width), (5, width), (width,), (width,))]  # fmt: skip
+    linear = [(2 * np.random.rand(5, 7) - 1) * np.sqrt(6 / 5), (2 * np.random.rand(1, 7) - 1) * np.sqrt(6 / 7)]
+    parameters = model.parameters()
+    for parameter, want in zip(parameters, [embedding, *cells, *linear], strict=True):
+        assert parameter.device == device
+        assert_close(parameter, want)
+
+
+@on_devices
 @pytest.mark.parametrize("kind", ["rnn", "lstm"])
 @pytest.mark.parametrize("given", [True, False], ids=["state", "no_state"])
 @pytest.mark.parametrize("words", [1, 7])
@@ -245,42 +304,89 @@ def text(words, count, seed=0):
     return ids
 
 
-@on_devices
-@pytest.mark.parametrize("kind", ["rnn", "lstm"])
-def test_language_model_training(kind, device):
-    words, batch, seq_len = 11, 4, 6
-    data = ndl.data.batchify(text(words, 200), batch, device=device, dtype="float32")  # 50 rows: the last step is short
-    np.random.seed(3)
-    model = LanguageModel(8, words, 10, 2, kind, device=device)
+def small_model_and_text(kind, device, seed=3):
+    np.random.seed(seed)
+    model = LanguageModel(5, 11, 6, 1, kind, device=device)
+    return model, ndl.data.batchify(text(11, 92), 4, device=device, dtype="float32")  # 23 rows: the last step is short
 
-    # carrying the state, evaluation in steps is evaluation at one go; each word counts once
-    accuracy, loss = simple_ml.evaluate_ptb(model, data, seq_len=seq_len, device=device)
-    assert not model.training
+
+def accuracy_and_loss(model, data, device):
+    """Of the whole text at one go, which is what carrying the state from step to step gives; each word counts once."""
     logits = model(ndl.Tensor(data[:-1], device=device))[0].numpy().astype(float)
     target = data[1:].astype(int).flatten()
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(target)), target]
-    assert_within(number(loss), losses.mean(), rtol=1e-5)
-    assert_within(number(accuracy), np.mean(logits.argmax(axis=1) == target), rtol=1e-6)
+    return np.array([np.mean(logits.argmax(axis=1) == target), losses.mean()])
 
-    # training with a step size of 0 sees the same losses, and moves nothing
+
+def pair(result):
+    return np.array([number(value) for value in result])
+
+
+@on_devices
+@pytest.mark.parametrize("kind", ["rnn", "lstm"])
+def test_language_model_training_epoch(kind, device):
+    model, data = small_model_and_text(kind, device)
     before = doubles(model)
-    _, still = simple_ml.train_ptb(model, data, seq_len=seq_len, lr=0.0, device=device)
-    assert model.training
-    assert_within(number(still), losses.mean(), rtol=1e-5)
+    result = simple_ml.epoch_general_ptb(data, model, seq_len=5, device=device)
+    assert not model.training, "without an optimizer it is an evaluation"
+    assert_within(pair(result), accuracy_and_loss(model, data, device), rtol=1e-5)
     for now, then in zip(doubles(model), before, strict=True):
         assert_same(now, then)
 
-    # a bound on the gradient bounds what an epoch can move
-    simple_ml.train_ptb(model, data, seq_len=seq_len, lr=1.0, clip=1e-3, device=device)
+    opt = ndl.optim.SGD(model.parameters(), lr=1.0)
+    simple_ml.epoch_general_ptb(data, model, seq_len=5, opt=opt, clip=1e-3, device=device)
+    assert model.training
     moved = np.sqrt(sum(((now - then) ** 2).sum() for now, then in zip(doubles(model), before, strict=True)))
-    assert 0 < moved <= 1.01e-3 * len(range(0, len(data) - 1, seq_len))
+    assert 0 < moved <= 1.01e-3 * len(range(0, len(data) - 1, 5)), "clip bounds what each step can move"
+    losses = [pair(simple_ml.epoch_general_ptb(data, model, seq_len=5, opt=opt, device=device))[1] for _ in range(4)]
+    assert losses[-1] < losses[0]
 
-    _, trained = simple_ml.train_ptb(
-        model, data, seq_len=seq_len, n_epochs=5, optimizer=ndl.optim.Adam, lr=0.01, device=device
-    )
-    assert number(trained) < 0.8 * losses.mean()
-    _, after = simple_ml.evaluate_ptb(model, data, seq_len=seq_len, device=device)
-    assert number(after) < number(trained)
+
+@on_devices
+def test_language_model_training_is_epochs_of_an_optimizer(device):
+    settings = {"optimizer": ndl.optim.SGD, "lr": 0.5, "weight_decay": 0.01, "clip": 0.3}
+    (ours, data), (theirs, _) = small_model_and_text("rnn", device), small_model_and_text("rnn", device)
+    result = simple_ml.train_ptb(ours, data, seq_len=5, n_epochs=2, device=device, **settings)
+    opt = ndl.optim.SGD(theirs.parameters(), lr=0.5, weight_decay=0.01)
+    epoch = lambda: simple_ml.epoch_general_ptb(data, theirs, seq_len=5, opt=opt, clip=0.3, device=device)
+    wanted = [epoch() for _ in range(2)][-1]
+    assert_within(pair(result), pair(wanted), rtol=1e-6)
+    for now, want in zip(doubles(ours), doubles(theirs), strict=True):
+        assert_same(now, want)
+
+
+@on_devices
+def test_language_model_training_evaluates(device):
+    model, data = small_model_and_text("lstm", device)
+    before = doubles(model)
+    result = simple_ml.evaluate_ptb(model, data, seq_len=4, device=device)
+    assert not model.training
+    assert_within(pair(result), accuracy_and_loss(model, data, device), rtol=1e-5)
+    for now, then in zip(doubles(model), before, strict=True):
+        assert_same(now, then)
+
+
+@on_devices
+@pytest.mark.parametrize("kind", ["rnn", "lstm"])
+def test_language_model_training(kind, device):
+    np.random.seed(3)
+    model = LanguageModel(6, 11, 8, 2, kind, device=device)
+    data = ndl.data.batchify(text(11, 104), 8, device=device, dtype="float32")
+    before = doubles(model)
+    _, untrained = pair(simple_ml.evaluate_ptb(model, data, seq_len=6, device=device))
+
+    # training with a step size of 0 sees the same losses, and moves nothing
+    _, still = pair(simple_ml.train_ptb(model, data, seq_len=6, lr=0.0, device=device))
+    assert model.training
+    assert_within(still, untrained, rtol=1e-5)
+    for now, then in zip(doubles(model), before, strict=True):
+        assert_same(now, then)
+
+    adam = {"n_epochs": 6, "optimizer": ndl.optim.Adam, "lr": 0.02}
+    _, trained = pair(simple_ml.train_ptb(model, data, seq_len=6, device=device, **adam))
+    assert trained < 0.9 * untrained
+    _, after = pair(simple_ml.evaluate_ptb(model, data, seq_len=6, device=device))
+    assert after < trained
 
 
 def test_language_model_training_keeps_nothing():

@@ -145,6 +145,22 @@ def test_attention_activation(batch, heads, length, dim, causal, dropout, device
 
 
 @on_devices
+@pytest.mark.parametrize("batch, length, features, heads, dim", [(2, 3, 6, 2, 4), (1, 5, 4, 3, 2)])
+def test_attention_layer_heads(batch, length, features, heads, dim, device):
+    np.random.seed(SEED)
+    layer = nn.AttentionLayer(features, heads, dim, device=device)
+    random = np.random.RandomState(1)
+    scale, shift = random.uniform(0.5, 1.5, (2, features)).astype(np.float32)
+    layer.prenorm_k.weight.data = ndl.Tensor(scale, device=device)
+    layer.prenorm_k.bias.data = ndl.Tensor(shift, device=device)
+    x = numbers(batch, length, features)
+    got = layer.heads(ndl.Tensor(x, device=device), layer.prenorm_k, layer.k_projection)
+    projected = (layer_norm(x.astype(float)) * scale + shift) @ layer.k_projection.weight.numpy()
+    assert got.device == device
+    assert_close(got, projected.reshape(batch, length, heads, dim).transpose(0, 2, 1, 3), terms=100)
+
+
+@on_devices
 @with_dropout
 @with_causal
 @pytest.mark.parametrize("batch, length, features, heads, dim", [(2, 3, 6, 2, 4), (1, 4, 5, 3, 2), (4, 11, 27, 8, 32)])
@@ -163,6 +179,34 @@ def test_attention_layer(batch, length, features, heads, dim, causal, dropout, d
         small,
     )
     check(make, draw, lambda drop, p, q: attention_layer(q, q, q, p, causal, drop), [q], dropout, device, small)
+
+
+def values(drawn):
+    """The weights of what Draws made, in order; biases that there are none of are left out."""
+    if isinstance(drawn, (list, tuple)):
+        return [value for part in drawn for value in values(part)]
+    return [drawn] if isinstance(drawn, np.ndarray) else []
+
+
+def check_first_values(module, drawn, norms, device):
+    """The module's parameters are those drawn, in that order, and besides only the 1s and 0s of so many norms."""
+    parameters = [p.numpy() for p in module.parameters()]
+    assert all(p.device == device for p in module.parameters())
+    drawn = values(drawn)
+    assert len(parameters) == len(drawn) + 2 * norms
+    random = [p for p in parameters if p.ndim > 1]
+    assert len(random) == len(drawn)
+    for got in drawn:
+        assert any(p.shape == got.shape and np.allclose(p, got, atol=1e-6) for p in random), "drawn in another order"
+    assert sorted({float(p.min()) for p in parameters if p.ndim == 1}) == [0, 1]
+
+
+@on_devices
+def test_transformer_layer_init(device):
+    np.random.seed(SEED)
+    layer = nn.TransformerLayer(4, 2, 3, 5, dropout=0.1, causal=True, device=device)
+    np.random.seed(SEED)
+    check_first_values(layer, Draws().transformer_layer(4, 2, 3, 5), norms=4, device=device)
 
 
 @on_devices
@@ -184,6 +228,25 @@ def test_transformer_layer(batch, length, features, heads, dim, hidden, causal, 
 def drawn_transformer(features, heads, dim, hidden, layers, sequence_len):
     positions = np.random.randn(sequence_len, features)  # drawn before the layers
     return positions, [Draws().transformer_layer(features, heads, dim, hidden) for _ in range(layers)]
+
+
+@on_devices
+def test_transformer_model_init(device):
+    np.random.seed(SEED)
+    model = nn.Transformer(4, 5, 3, num_head=2, dim_head=3, sequence_len=7, device=device)
+    np.random.seed(SEED)
+    check_first_values(model, drawn_transformer(4, 2, 3, 5, 3, 7), norms=12, device=device)
+
+
+@on_devices
+def test_transformer_model_positions(device):
+    np.random.seed(SEED)
+    model = nn.Transformer(4, 5, 1, num_head=2, dim_head=3, sequence_len=7, device=device)
+    np.random.seed(SEED)
+    positions = np.random.randn(7, 4)
+    got = model.embedded_positions(ndl.Tensor(numbers(3, 5, 4), device=device))
+    assert got.device == device
+    assert_close(got, np.broadcast_to(positions[:5], (3, 5, 4)))
 
 
 @on_devices
