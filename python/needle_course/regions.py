@@ -5,7 +5,7 @@ This is the only file that knows a mark.
 A *region* is what a learner writes.  Its markers, tags included, stay in what a learner gets:
 
     ### BEGIN YOUR SOLUTION hw1/matmul_forward hw4/nd_matmul
-    return a @ b
+    …
     ### END YOUR SOLUTION hw1/matmul_forward hw4/nd_matmul
 
 A second tag says that a later stage asks for the same code again.  A blank region raises:
