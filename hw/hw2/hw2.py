@@ -795,8 +795,8 @@ flat.shape, ndl.nn.Flatten()(AsImages()(ndl.Tensor(np.zeros((5, 64))))).shape
 #
 # 1. Does flattening copy the numbers? Compare `x.cached_data` and `flat.cached_data` with
 #    `np.shares_memory`.
-# 2. And of `ndl.transpose(x)`, whose array is a view with two axes exchanged? Time both for 10 million
-#    numbers of shape (100, 100, 1000).
+# 2. And of `ndl.transpose(x)`, whose array is a view with two axes exchanged? Time both for 10
+#    million numbers of shape (100, 100, 1000).
 #
 # ## Question 2h · `BatchNorm1d`
 
