@@ -116,7 +116,11 @@ def _course(root: Path) -> Any:
 
 
 def _settings(stage: str) -> dict[str, str]:
-    return {"backend": _course(_Place.root).stage(stage).backend or "np"}
+    course = _course(_Place.root)
+    if stage not in course.stages:
+        at = list(course.stages)[-1]
+        raise UserError(f"setup: the tree {_Place.root} is at {at}; take it to {stage} with `needle-course advance`")
+    return {"backend": course.stage(stage).backend}
 
 
 def _first_on_path(*folders: Path) -> None:

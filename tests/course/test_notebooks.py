@@ -313,6 +313,15 @@ def test_without_a_tree_the_set_up_cell_says_what_to_do(tmp_path, learner):
     assert done.returncode != 0 and "no needle tree above" in done.stderr and "run this cell again" in done.stderr
 
 
+def test_a_notebook_of_a_later_stage_asks_to_advance(learner):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("NEEDLE_", "PYTHONPATH"))}
+    done = subprocess.run(
+        [sys.executable, "-c", notebook.setup_cell("hw2")],
+        cwd=learner.root, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode != 0 and "is at hw1; take it to hw2 with `needle-course advance`" in done.stderr
+
+
 def test_a_zip_beside_the_notebook_is_unpacked_once(tmp_path, learner):
     import shutil
 

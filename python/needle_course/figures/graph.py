@@ -37,7 +37,9 @@ def draw(
     legend, width = _legend(kinds, size[1])
     count = sum(_kind(node) == "operator" for node in nodes)
     alt = f"graph of {count} operators and {len(nodes) - count} given tensors"
-    return Svg("".join([*edges, *boxes, *legend]), (max(size[0], width), size[1] + 28), alt)
+    shift = max(0.0, (width - size[0]) / 2)  # a narrow graph stands in the middle above its legend
+    drawing = f'<g transform="translate({shift:.1f} 0)">' + "".join([*edges, *boxes]) + "</g>"
+    return Svg(drawing + "".join(legend), (max(size[0], width), size[1] + 28), alt)
 
 
 def _inputs(node: Any) -> Sequence[Any]:
