@@ -78,6 +78,7 @@ uint8_t* SharedWritten(const char* address) {
 class CheckBuild : public Checks {
  public:
   bool OneWorker() const override { return true; }
+  bool SeeTimeOuts() const override { return true; }
 
   void Allocated(Allocation& allocation) override {
     allocation.cells = NewShadow<ShadowCell>(Words(allocation.size));
@@ -116,10 +117,12 @@ class CheckBuild : public Checks {
   // shared memory is new for every block
   void BlockStarts() override {
     const Worker& worker = *this_worker;
-    for (unsigned i = 0; i < worker.n_variables; i++) {
-      std::memset(SharedWritten(worker.variables[i].address), 0, worker.variables[i].bytes());
-    }
+    for (unsigned i = 0; i < worker.n_variables; i++) SharedDeclared(worker.variables[i]);
     std::memset(SharedWritten(worker.dynamic_shared), 0, worker.grid->config.shared_bytes);
+  }
+
+  void SharedDeclared(const SharedVariable& variable) override {
+    std::memset(SharedWritten(variable.address), 0, variable.bytes());
   }
 
   void BlockEnds() override { ProfileBlockEnds(); }
@@ -298,20 +301,17 @@ const void* LongPc(uint32_t pc) {
 }
 
 void Check(const Access& access) {
-  Worker* worker = this_worker;
+  const Worker* worker = this_worker;
   if (worker == nullptr || !worker->in_kernel || worker->running == nullptr) {
     if (InArena(access.address)) CheckOnHost(access);
     return;
   }
-  worker->in_check = true;
   CheckInKernel(access);
-  worker->in_check = false;
   if (worker->timed_out) FailTimedOut(access.pc);
 }
 
-void NoteAtomic(const void* address, size_t bytes) {
-  if (!InKernel()) return;
-  Check({static_cast<const char*>(address), static_cast<unsigned>(bytes), true, true, __builtin_return_address(0)});
+void NoteAtomic(const void* address, size_t bytes, const void* pc) {
+  if (InKernel()) Check({static_cast<const char*>(address), static_cast<unsigned>(bytes), true, true, pc});
 }
 
 }  // namespace cuda_emu

@@ -58,7 +58,7 @@ std::string Advice(const Touch& before, const Access& access, bool global) {
   if (before.block != this_worker->block.linear) {
     return "blocks run in any order; use an atomic, or a second launch";
   }
-  if (before.atomic != access.atomic) return "one of them is atomic, the other is not";
+  if (before.atomic != access.atomic) return "one of them is atomic, the other is not, and no __syncthreads() between them";
   return global ? "no __syncthreads() between them, and they are not atomic" : "no __syncthreads() between them";
 }
 

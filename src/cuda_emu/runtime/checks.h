@@ -8,11 +8,13 @@ namespace cuda_emu {
 
 struct Allocation;
 struct Grid;
+struct SharedVariable;
 
 class Checks {
  public:
   virtual ~Checks() = default;
   virtual bool OneWorker() const { return false; }  // one block at a time, so that reports repeat exactly
+  virtual bool SeeTimeOuts() const { return false; }  // checks leave a kernel that has timed out, at a known line
   virtual void Allocated(Allocation&) {}
   virtual void Freed(Allocation&) {}
   virtual void HostWrote(Allocation&, size_t /*offset*/, size_t /*bytes*/) {}
@@ -20,6 +22,7 @@ class Checks {
   virtual void GridStarts(const Grid&) {}
   virtual void GridEnds(const Grid&) {}
   virtual void BlockStarts() {}
+  virtual void SharedDeclared(const SharedVariable&) {}  // the first thread has come to it
   virtual void BlockEnds() {}
   virtual void ProfileStarts() {}
   virtual void ProfileEnds() {}

@@ -132,10 +132,11 @@ void ReportInstead(cudaError_t error, const std::string& text, const Place& plac
   Report(error, text, place);
 }
 
-static void LeaveKernel() {
+void LeaveKernel() {
   this_worker->failed = true;
   void* never_resumed;
   cuda_emu_switch(&never_resumed, this_worker->scheduler_sp);
+  std::abort();
 }
 
 void Fail(cudaError_t error, const std::string& text, const Place& place) {
@@ -145,7 +146,6 @@ void Fail(cudaError_t error, const std::string& text, const Place& place) {
   }
   Report(error, text, place);
   LeaveKernel();
-  std::abort();
 }
 
 void FailWith(std::exception_ptr exception) {
@@ -156,7 +156,6 @@ void FailWith(std::exception_ptr exception) {
   }
   exception = nullptr;
   LeaveKernel();
-  std::abort();
 }
 
 void FinishLaunch(const LaunchConfig& config) {

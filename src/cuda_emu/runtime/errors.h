@@ -35,7 +35,9 @@ void Report(cudaError_t error, const std::string& text, const Place& place);
 /// the first half of a data race.
 void ReportForNow(cudaError_t error, const std::string& text, const Place& place);
 void ReportInstead(cudaError_t error, const std::string& text, const Place& place);
-/// Report, and leave the kernel for good.
+/// Leave the kernel for good.
+[[noreturn]] void LeaveKernel();
+/// Report, and leave.
 [[noreturn]] void Fail(cudaError_t error, const std::string& text, const Place& place);
 /// An exception that left the kernel's code; the launch throws it again.
 [[noreturn]] void FailWith(std::exception_ptr exception);

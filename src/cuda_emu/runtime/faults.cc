@@ -11,6 +11,7 @@
 
 #include "../include/cuda_emu/device_assert.h"
 #include "arena.h"
+#include "checks.h"
 #include "errors.h"
 #include "options.h"
 #include "source_lines.h"
@@ -133,8 +134,8 @@ void Handle(int signal_number, siginfo_t* info, void* context) {
   if (!InKernel()) {
     if (signal_number != SIGURG && InArena(p)) SayHostTouchesDevice(p, AddressBehind(context));
     PassOn(signal_number, info, context);
-  } else if (signal_number == SIGURG && this_worker->in_check) {
-    this_worker->timed_out = true;  // the check will see it when it ends
+  } else if (signal_number == SIGURG && checks->SeeTimeOuts() && !this_worker->timed_out) {
+    this_worker->timed_out = true;  // the next check will see it; if none comes, the clock's next signal will
   } else if (!IsFirstTouch(signal_number, p)) {
     HandleInKernel(signal_number, p, AddressBehind(context));
   }

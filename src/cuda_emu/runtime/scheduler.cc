@@ -82,7 +82,7 @@ void BeginBlock(Worker& worker, uint32_t linear, uint3 index) {
   block.count = block.any = 0;
   block.all = 1;
   for (Warp& warp : block.warps) warp.epoch = 0;
-  worker.failed = worker.in_check = worker.timed_out = false;
+  worker.failed = worker.timed_out = false;
   if (options.order == Order::kRandom) std::shuffle(worker.order.begin(), worker.order.end(), worker.random);
   PoisonShared();
   checks->BlockStarts();

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "checks.h"
 #include "errors.h"
 #include "worker.h"
 
@@ -60,6 +61,7 @@ void* StaticShared(const SharedShape* shape, const char* name, const char* decla
   CheckRoom(worker, variable, __builtin_return_address(0));
   const SharedVariable& added = Add(worker, variable);
   Poison(added);
+  checks->SharedDeclared(added);
   return added.address;
 }
 

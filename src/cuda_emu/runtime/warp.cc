@@ -17,15 +17,18 @@ std::string LaneText(unsigned lane, unsigned warp) {
   Fail(cudaErrorLaunchFailure, Text(site) + ": " + text, {nullptr, nullptr, &site});
 }
 
-[[noreturn]] void FailReadOfAbsentLane(const Meeting& meeting, unsigned lane, unsigned source, unsigned warp) {
+void ReportReadOfAbsentLane(const Meeting& meeting, unsigned lane, unsigned source, unsigned warp) {
   std::string why = "whose thread has ended";
   if ((ExistingLanes(warp) >> source & 1) == 0) {
     why = "which does not exist: the block's last warp is not full";
   } else if ((meeting.mask >> source & 1) == 0) {
     why = "which the mask " + Hex(meeting.mask) + " leaves out";
   }
-  FailWarp(meeting.site, LaneText(lane, warp) + " reads lane " + std::to_string(source) + ", " + why +
-                             "; the value is undefined");
+  Report(cudaErrorLaunchFailure,
+         Text(meeting.site) + ": " + LaneText(lane, warp) + " reads lane " + std::to_string(source) + ", " + why +
+             "; the value is undefined",
+         {nullptr, nullptr, &meeting.site});
+  this_worker->failed = true;
 }
 
 // The meeting of this mask: the one that others wait in, or a new one.
@@ -53,7 +56,7 @@ uint64_t ResultOf(const Meeting& meeting, unsigned lane, unsigned ballot, unsign
   if (meeting.what == WarpOperation::kSync) return 0;
   const unsigned source = meeting.source[lane] & 31;
   if (meeting.arrived >> source & 1) return meeting.value[source];
-  if (options.strict) FailReadOfAbsentLane(meeting, lane, source, warp);
+  if (options.strict) ReportReadOfAbsentLane(meeting, lane, source, warp);
   return 0;
 }
 
@@ -101,6 +104,7 @@ void EndMeeting(Meeting& meeting, unsigned warp) {
   }
   worker.block.warps[warp].epoch++;
   meeting.used = false;
+  if (worker.failed && worker.running != nullptr) LeaveKernel();
 }
 
 uint64_t WarpCollective(const Site& site, unsigned mask, uint64_t value, int source, WarpOperation what) {

@@ -126,8 +126,7 @@ struct Worker {
   char* signal_stack;
   std::atomic<long> started_ms;  // 0: not at work
   std::atomic<bool> in_kernel;
-  bool in_check;                 // a check is under way: it must not be left by a time-out
-  bool timed_out;
+  volatile bool timed_out;
 };
 
 #if defined(__APPLE__)

@@ -10,8 +10,8 @@
 
 namespace cuda_emu {
 
-CUDA_EMU_API void NoteAtomic(const void* address, size_t bytes);  // check build: this access is atomic
-CUDA_EMU_API void NoteLock();                                     // this kernel may hold locks
+CUDA_EMU_API void NoteAtomic(const void* address, size_t bytes, const void* pc);  // check build: here, atomically
+CUDA_EMU_API void NoteLock();                                                     // this kernel may hold locks
 
 template <size_t bytes>
 struct Bits;
@@ -28,12 +28,19 @@ struct Bits<8> {
   using type = uint64_t;
 };
 
+#ifdef CUDA_EMU_CHECK
+// a call, so that its return address tells the line
+#define CUDA_EMU_NOTE_ATOMIC(address) ::cuda_emu::NoteAtomic(address, sizeof(*(address)), __builtin_return_address(0))
+#define CUDA_EMU_NOT_INLINE __attribute__((noinline))
+#else
+#define CUDA_EMU_NOTE_ATOMIC(address) static_cast<void>(0)
+#define CUDA_EMU_NOT_INLINE
+#endif
+
 /// *address = update(*address) in one step; the old value.
 template <class T, class Update>
-CUDA_EMU_UNCHECKED inline T AtomicUpdate(T* address, Update update) {
-#ifdef CUDA_EMU_CHECK
-  NoteAtomic(address, sizeof(T));
-#endif
+CUDA_EMU_UNCHECKED CUDA_EMU_NOT_INLINE inline T AtomicUpdate(T* address, Update update) {
+  CUDA_EMU_NOTE_ATOMIC(address);
   using U = typename Bits<sizeof(T)>::type;
   U* word = reinterpret_cast<U*>(address);
   U old_bits = __atomic_load_n(word, __ATOMIC_RELAXED), new_bits;
