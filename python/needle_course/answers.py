@@ -87,7 +87,8 @@ def poured(path: str, content: bytes, bodies: Mapping[str, str]) -> bytes:
     wanted = {tag: bodies[tag] for tag in regions_of(path, content) if tag in bodies}
     if not wanted:
         return content
-    return regions.pour(regions.decode(content, path), path, wanted).encode()
+    text = content.decode("utf-8", "surrogateescape")  # a learner's text may hold bytes that are no UTF-8
+    return regions.pour(text, path, wanted).encode("utf-8", "surrogateescape")
 
 
 def blank_tags(tree: Mapping[str, bytes], tags: Iterable[str]) -> list[str]:

@@ -54,6 +54,14 @@ def prepared(root: Path, number: int, path: str, content: bytes) -> dict:
     return {"path": path, "before": digest_of(root / path), "after": files.digest(content), "staged": staged.name}
 
 
+def finish_interrupted(root: Path) -> None:
+    """Finish what a command was killed at, for commands that only look at the tree."""
+    if (root / PENDING / "journal.json").is_file():
+        note(f"{root}: finishing what was interrupted")
+        with alone(root):
+            pass
+
+
 def finish(root: Path) -> None:
     """Do the steps of a journal that are not done yet; without a journal, throw away what was being prepared."""
     pending = root / PENDING

@@ -119,16 +119,18 @@ def origin_of(learner: Path | None) -> list[Path]:
 
 def tree_at(folder: Path | None, stage: str | None = None) -> Any:
     """The learner's tree, or the checkout, that a command is to look at. Refuses what is no stage anywhere."""
-    from . import files, stages
+    from . import change, files, stages
 
     if stage is not None:
         refuse_unknown(stage)
     if folder is None:
         here = [path for path in around(Path.cwd()) if (path / stages.MANIFEST).is_file()]
-        return stages.load(here[0]) if here else course_at(None)
-    root = files.existing_folder(folder)
+        root = here[0] if here else course_at(None).root
+    else:
+        root = files.existing_folder(folder)
     if not (root / stages.MANIFEST).is_file():
         raise UserError(f"{root}: no learner's tree (no {stages.MANIFEST}); make one: needle-course starter")
+    change.finish_interrupted(root)
     return stages.load(root)
 
 

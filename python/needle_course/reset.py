@@ -20,7 +20,7 @@ def run(course: Any, folder: Path | None, name: str) -> tuple[backup.Backup, dic
     learner = LearnerTree.open(folder)
     tags, blanks = tags_of(course, learner.stage, name), learner.blanks()
     with change.alone(learner.root):
-        writes, blanked = blank_files(learner.root, {tag: blanks[tag] for tag in tags if tag in blanks})
+        writes, blanked = blank_files(learner.root, tags, blanks)
         if not writes:
             raise UserError(f"{name}: is blank already in {learner.root}; nothing to reset")
         saved = backup.make(learner.root, f"reset of {name}", also=writes)
@@ -34,17 +34,20 @@ def tags_of(course: Any, stage: str, name: str) -> list[str]:
     return [part.id for part in found.parts] if hasattr(found, "parts") else [found.id]
 
 
-def blank_files(root: Path, bodies: Mapping[str, str]) -> tuple[dict[str, bytes], dict[str, list[str]]]:
-    """The files with these bodies in their regions ({path: content}), and which tags of each were filled before."""
+def blank_files(
+    root: Path, tags: list[str], blanks: Mapping[str, str]
+) -> tuple[dict[str, bytes], dict[str, list[str]]]:
+    """The files with the regions of these tags blank ({path: content}), and which of each were filled before."""
     writes: dict[str, bytes] = {}
     blanked: dict[str, list[str]] = {}
     for path in answers.source_files(root):
         content = (root / path).read_bytes()
         found = answers.regions_of(path, content)
-        filled = [tag for tag in found if tag in bodies and not regions.is_blank(found[tag])]
+        filled = [tag for tag in found if tag in tags and not regions.is_blank(found[tag])]
         if filled:
             text = Text.of(content)
-            blank = regions.pour(text.plain, path, {tag: bodies[tag] for tag in filled})
+            bodies = {tag: blanks.get(tag) or regions.blank_text(found[tag], tag) for tag in filled}
+            blank = regions.pour(text.plain, path, bodies)
             writes[path] = text.written_alike(Text.of(blank.encode("utf-8", "surrogateescape")).lines)
             blanked[path] = filled
     return writes, blanked

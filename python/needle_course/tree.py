@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import files
+from . import change, files
 from .errors import UserError
 from .merge import has_conflict_marks
 
@@ -38,6 +38,7 @@ class LearnerTree:
         root = files.existing_folder(folder) if folder is not None else above_here()
         if not (root / RECORD).is_file():
             raise UserError(f"{root}: no learner's tree (no {RECORD}); make one: needle-course starter hw1 --out DIR")
+        change.finish_interrupted(root)
         return cls.read(root)
 
     @classmethod

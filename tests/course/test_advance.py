@@ -290,6 +290,24 @@ def test_bytes_that_are_no_text_are_kept(course: Course, learner: Path) -> None:
     assert b"caf\xe9 in Latin-1\n" in (learner / "notes.txt").read_bytes()
 
 
+def test_an_answer_with_bytes_that_are_no_text_is_kept(course: Course, learner: Path) -> None:
+    path = learner / "lib/util.py"
+    path.write_bytes(path.read_bytes().replace(TWICE.encode(), b"    return 2 * a  # caf\xe9\n"))
+    advance.run(course, learner)
+    assert b"    return 2 * a  # caf\xe9\n" in path.read_bytes()
+    reset.run(course, learner, "hw1/twice")
+    assert b"caf" not in path.read_bytes()
+
+
+def test_a_region_that_is_there_twice_costs_no_line(course: Course, learner: Path) -> None:
+    path = learner / "lib/util.py"
+    edit(path, (TWICE, "    return 2 * a\n"))
+    path.write_text(path.read_text() + path.read_text().replace("2 * a", "a * 2"))
+    outcome = advance.run(course, learner)
+    assert "return 2 * a" in path.read_text() and "return a * 2" in path.read_text()
+    assert list(outcome.answers.damaged) == ["lib/util.py"]
+
+
 def test_a_script_stays_executable_and_a_read_only_file_gets_its_change(course: Course, learner: Path) -> None:
     path = learner / "lib/core.py"
     path.chmod(0o555)
@@ -382,6 +400,16 @@ def test_what_i_edit_after_the_kill_is_not_overwritten(
     assert advance.run(course, learner, "hw2").plan.conflicts == ["lib/core.py"]
     assert (learner / "lib/core.py").read_text() == mine
     assert "def prod" in (learner / "lib/core.py.conflict").read_text()
+
+
+def test_a_command_that_only_looks_finishes_what_was_interrupted(
+    course: Course, learner: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        killed_after(2, patch)
+        advance.run(course, learner, "hw2")
+    assert LearnerTree.open(learner).stage == "hw2"
+    assert (learner / "lib/more.py").exists() and not (learner / change.PENDING).exists()
 
 
 def test_two_commands_in_one_tree_do_not_mix(course: Course, learner: Path) -> None:
@@ -489,6 +517,13 @@ def test_reset_of_what_is_blank_says_so(course: Course, learner: Path) -> None:
     with pytest.raises(UserError, match="hw1/twice: is blank already"):
         reset.run(course, learner, "hw1/twice")
     assert backup.every(learner) == []
+
+
+def test_reset_works_when_what_blanks_hold_is_lost(course: Course, learner: Path) -> None:
+    edit(learner / "lib/core.py", (ADD, "    return a + b\n"))
+    (learner / tree.BLANKS).unlink()
+    reset.run(course, learner, "hw1/add")
+    assert ADD in (learner / "lib/core.py").read_text()
 
 
 def test_reset_of_an_earlier_stage_brings_its_starter_text_back(course: Course, learner: Path) -> None:
