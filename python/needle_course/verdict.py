@@ -14,6 +14,9 @@ LOOKS = {  # a mark and a word beside the colour, which not everybody sees
 }
 
 
+SHOWN = 5  # failed cases of a part; the first tells most
+
+
 def look_of(status: str) -> tuple[str, str]:
     """The mark and the colour of a status."""
     return LOOKS.get(status, LOOKS["error"])
@@ -24,7 +27,7 @@ class Verdict:
 
     def __init__(self, question: str, result: dict[str, Any]) -> None:
         self.question, self.result = question, result
-        self.parts = [part for q in result["questions"] for part in q.get("parts") or [q]]
+        self.parts = [part for q in result["questions"] for part in q["parts"]]
 
     @property
     def green(self) -> bool:
@@ -39,18 +42,16 @@ class Verdict:
         return f"{self.question}: no part of it was checked"
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        """(status, name, message) of each part and of its cases."""
+        """(status, name, message) of each part and of the first of its cases that failed."""
         rows = []
         for part in self.parts:
             cases = part.get("cases") or ()
             passed = sum(case["status"] == "passed" for case in cases)
             count = f" · {passed} of {len(cases)} cases" if cases else ""
-            rows.append(
-                (part["status"], part["id"] + count, "\n".join(filter(None, map(part.get, ("message", "hint")))))
-            )
-            rows += [("failed", f"   {c['name']}", c.get("message") or "") for c in cases if c["status"] == "failed"][
-                :5
-            ]
+            message = "\n".join(filter(None, (part.get("message"), part.get("hint"))))
+            rows.append((part["status"], part["id"] + count, message))
+            failed = [case for case in cases if case["status"] == "failed"]
+            rows += [("failed", f"   {case['name']}", case.get("message") or "") for case in failed[:SHOWN]]
         return rows
 
     def _repr_html_(self) -> str:

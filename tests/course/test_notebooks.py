@@ -18,6 +18,7 @@ from needle_course import lab, listing, notebook, stages, starter
 from needle_course.errors import UserError
 from needle_course.figures.library_map import library_map, open_rooms
 from needle_course.stages import Course
+from needle_course.verdict import Verdict
 
 from tests.course import notebook_walk
 
@@ -214,6 +215,57 @@ def test_pictures_have_words():
     plot = lab.curves({"loss": [3.0, 1.0]}, xlabel="epoch")
     assert plot.alt == "loss over epoch: loss goes from 3 to 1"
     assert 'alt="loss over epoch' in plot._repr_html_()
+
+
+def verdict(*parts: dict) -> Verdict:
+    return Verdict("hw1/forward", {"seconds": 1.0, "questions": [{"id": "hw1/forward", "parts": list(parts)}]})
+
+
+def test_a_verdict_says_in_words_what_is_red_and_why():
+    red = {
+        "id": "hw1/exp_forward",
+        "status": "failed",
+        "message": "got <3>, wanted 4",
+        "hint": "twice?",
+        "cases": [
+            {"name": "test_exp[1]", "status": "failed", "message": "off by 2"},
+            {"name": "b", "status": "passed"},
+        ],
+    }
+    shown = verdict({"id": "hw1/log_forward", "status": "passed", "cases": []}, red)
+    assert not shown.green and shown.first_trouble() == "hw1/exp_forward: got <3>, wanted 4"
+    page, text = shown._repr_html_(), repr(shown)
+    assert "got &lt;3&gt;, wanted 4" in page and "✗ failed" in page and "✓ passed" in page
+    for line in ("hw1/exp_forward · 1 of 2 cases", "got <3>, wanted 4", "twice?", "test_exp[1]", "off by 2"):
+        assert line in text
+
+
+@pytest.mark.parametrize("status", ["failed", "not_implemented", "blocked", "error", "a new one"])
+def test_only_passed_is_green(status):
+    assert verdict({"id": "hw1/exp_forward", "status": "passed"}).green
+    assert not verdict({"id": "hw1/exp_forward", "status": status, "message": "no"}).green
+    assert not verdict().green  # nothing was checked
+
+
+def test_a_check_that_says_nothing_is_red(monkeypatch):
+    silent = subprocess.CompletedProcess([], 0, stdout="", stderr="")
+    monkeypatch.setattr(lab, "_course_command", lambda *words: silent)
+    with pytest.raises(lab.Red, match="printed nothing"):
+        lab.check("hw1/forward")
+
+
+def test_code_runs_in_a_process_of_its_own(capsys):
+    lab.run_fresh("import needle, sys; print(needle.__file__)")
+    assert str(ROOT / "python" / "needle") in capsys.readouterr().out
+    with pytest.raises(RuntimeError, match="status 1"):
+        lab.run_fresh("raise ValueError('no')")
+
+
+def test_digits_are_split_with_balanced_classes():
+    train, train_labels, test, test_labels = lab.digits()
+    assert train.shape == (1438, 64) and test.shape == (359, 64) and train.min() >= 0 and train.max() == 1
+    assert all(34 <= (test_labels == digit).sum() <= 37 for digit in range(10))
+    assert len(train_labels) == 1438
 
 
 def test_set_up_never_installs_numpy_U021():
