@@ -203,8 +203,8 @@ print(a.numpy()[0], b.numpy()[0, 0])
 # 1. With NumPy, time `x.reshape(-1)` and `x.T.reshape(-1)` for a matrix of 3000 × 3000. By what
 #    factor do they differ, and what is the slower one doing?
 # 2. An array of shape (2, 3, 4) is transposed to (3, 2, 4) by swapping its first two axes. Can it
-#    be reshaped to (3, 8) without a copy? Can it be reshaped to (6, 4)? Ask NumPy
-#    (`np.shares_memory`), then explain both answers with strides.
+#    be reshaped to (3, 8) without a copy? And to (3, 2, 2, 2)? Ask NumPy (`np.shares_memory`), then
+#    explain both answers with strides.
 
 # %% [markdown]
 # ## Question 1 · part 2 of 4: `permute`
@@ -827,9 +827,9 @@ for name, f in operations.items():
 # %% [markdown]
 # ### Two questions that want a measurement
 #
-# 1. Run the cell above with a hundred times fewer elements. Which operations get faster per
-#    element, and why only those? (Three arrays of $10^6$ float32 are 12 MB. How large are the
-#    caches of your machine? `lscpu` knows.)
+# 1. Run the cell above with ten times as many elements, and with a hundred times fewer. Which
+#    operations change, in which direction, and why? (Three arrays of $10^6$ float32 are 12 MB. How
+#    large are the caches of your machine? `lscpu` knows.)
 # 2. `a ** 2.0` and `a * a` give the same numbers. How far apart are they in time? Where would you
 #    put a shortcut: in the kernel, in `NDArray`, or nowhere?
 
@@ -1649,13 +1649,13 @@ for runs, length in ((100_000, 10), (1000, 1000), (1, 1_000_000)):
 # %% [markdown]
 # ### Two questions that want a measurement
 #
-# 1. Run `forgotten` with `order="random"` ten times. How often is the sum wrong? What does that say
-#    about "it worked when I tried it"?
+# 1. Run `forgotten` with each of the three orders. In which of them is the sum wrong? Take the
+#    *first* barrier out instead of the second: in which is it wrong then? What does that say about
+#    "it worked when I tried it"?
 # 2. In the halving loop, thread $t$ adds element $t + \text{half}$. One could also let thread $t$
 #    add element $2 t \cdot \text{step} + \text{step}$ into $2 t \cdot \text{step}$, for step 1, 2,
-#    4. Write it for a block of 256 and compare the two with `profile=True`: the column *bank
-#       conflicts* counts how many threads of a warp have to queue for the same bank of the shared
-#       memory.
+#    4. Write it for a block of 256 and compare the two with `profile=True`: in the rows for shared
+#       memory, the column `factor` says how many times longer a warp queues than it would have to.
 
 # %% [markdown]
 # ## Question 9 · CUDA: matrix products in shared tiles

@@ -1103,8 +1103,8 @@ images(first[:, :, 0, :].transpose(2, 0, 1), columns=8, symmetric=True,
 #
 # 1. Take the `+ x` out of both residuals (`Sequential` instead of `Residual`) and train again from
 #    the same seed. What changes, at this depth? And with `BatchNorm2d` taken out as well?
-# 2. Where is the time of a training step spent? `with ndl.profile() as p: …` around one step and
-#    `print(p)` will tell you.
+# 2. Where is the time of a training step spent? `with ndl.profile.Profile() as p: …` around one
+#    step and `print(p)` will tell you.
 
 # %% [markdown]
 # ## Part 4 · Recurrent networks

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,55 +54,74 @@ int main() {
   }
 }
 """
+PROJECT = """cmake_minimum_required(VERSION 3.18)
+project(experiment CXX)
+include("{root}/cmake/cuda_emu.cmake")
+foreach(build "" CHECK)
+  cuda_emu_sources(sources ${{build}} experiment.cu)
+  add_executable(experiment${{build}} main.cc ${{sources}})
+  cuda_emu_finish(experiment${{build}} ${{build}})
+endforeach()
+"""
 
 
 def run_cuda(
-    source: str, *, check: bool = False, profile: bool = False, order: str = "forward", seconds: float = 120
+    source: str, *, check: bool = False, profile: bool = False, order: str = "forward", seconds: float = 300
 ) -> None:
     """Run the function `void Experiment()` of a CUDA source on the emulator, and print what it prints.
 
     check=True watches every access to memory, and prints what it finds; profile=True counts how much of the memory that
-    is fetched is used.  order: in which order the threads of a block run, forward, reverse or random.
-    UserError if the source cannot be compiled.
+    is fetched is used.  order: in which order the threads of a block run, forward, reverse or random.  The emulator
+    itself is built at the first use.  UserError if the source cannot be compiled.
     """
-    check = check or profile
-    emulator = Path(__file__).resolve().parents[2] / "src" / "cuda_emu"
-    if not emulator.is_dir():
-        raise UserError(f"experiment: the CUDA emulator is not in this tree; expected {emulator}")
-    runtime = _emulator(emulator, check)
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "cmake" / "cuda_emu.cmake").is_file():
+        raise UserError(
+            f"experiment: the CUDA emulator is not in this tree; expected it in {root / 'src' / 'cuda_emu'}"
+        )
+    program = "experimentCHECK" if check or profile else "experiment"
     environment = {"NEEDLE_CUDA_EMU_ORDER": order, "CUEMU_PROFILE": str(int(profile))}
-    with tempfile.TemporaryDirectory() as folder:
-        source_file, main = Path(folder, "experiment.cu"), Path(folder, "main.cc")
-        source_file.write_text(source.strip("\n") + "\n", encoding="utf-8")
-        main.write_text(MAIN, encoding="utf-8")
-        rewritten, program = Path(folder, "rewritten", "experiment.cu"), str(Path(folder, "experiment"))
-        _run([sys.executable, str(emulator / "rewrite.py"), str(source_file), str(rewritten)], "reading", seconds)
-        common = [_compiler(), "-std=c++17", "-g1", f"-I{emulator / 'include'}"]
-        watched = CHECKED if check else ["-O3"]
-        _run([*common, *watched, "-x", "c++", "-c", str(rewritten), "-o", f"{program}.o"], "compiling", seconds)
-        found_there = f"-Wl,-rpath,{runtime.parent}"
-        _run([*common, f"{program}.o", str(main), str(runtime), found_there, "-o", program], "linking", seconds)
-        print(_run([program], "running", seconds, environment).replace(folder + os.sep, ""), end="")
+    folder = root / "build" / "experiments"
+    folder.mkdir(parents=True, exist_ok=True)
+    with one_at_a_time(folder):
+        for name, text in (
+            ("experiment.cu", source.strip("\n") + "\n"),
+            ("main.cc", MAIN),
+            ("CMakeLists.txt", PROJECT.format(root=root.as_posix())),
+        ):
+            _write_if_new(folder / name, text)
+        if not (folder / "build" / "CMakeCache.txt").is_file():
+            made_by = [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=None"]
+            _run([_cmake(), "-S", str(folder), "-B", str(folder / "build"), *made_by], "configuring", seconds)
+        _run([_cmake(), "--build", str(folder / "build"), "--target", program], "compiling", seconds)
+        said = _run([str(folder / "build" / program)], "running", seconds, environment)
+    print(said.replace(str(folder) + os.sep, ""), end="")
 
 
-# compiled with, but not linked with, ThreadSanitizer: the emulator brings what its calls lead to
-CHECKED = ["-O1", "-DCUDA_EMU_CHECK", "-fsanitize=thread,bounds,alignment", "-fno-sanitize-recover=bounds,alignment"]
+@contextlib.contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait until no other notebook builds in the folder."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where notebooks run in WSL, which has it
+        yield
+        return
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
-def _emulator(folder: Path, check: bool) -> Path:
-    """The emulator's runtime as a shared library, built once for what its sources say now."""
-    sources = sorted(path for path in folder.glob("runtime/*.cc") if check or not path.name.startswith("check"))
-    texts = [path.read_bytes() for path in sorted([*sources, *folder.rglob("*.h")])]
-    version = hashlib.sha256(b"".join(texts) + _compiler().encode()).hexdigest()[:12]
-    library = folder.parents[1] / "build" / "experiments" / version / f"libcuda_emu{'_check' if check else ''}.so"
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        flags = ["-std=c++17", "-O2", "-g1", "-shared", "-fPIC", "-pthread", f"-I{folder / 'include'}"]
-        flags += ["-DCUDA_EMU_CHECK"] if check else []
-        unfinished = str(library.with_suffix(f".{os.getpid()}"))
-        _run([_compiler(), *flags, *map(str, sources), "-ldl", "-o", unfinished], "building the emulator", 300)
-        os.replace(unfinished, library)
-    return library
+def _write_if_new(path: Path, text: str) -> None:
+    """Leave a file alone that holds the text already: what is built from it is then up to date."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def _cmake() -> str:
+    found = shutil.which("cmake", path=str(Path(sys.executable).parent)) or shutil.which("cmake")
+    if found is None:
+        raise UserError("experiment: no cmake beside this Python or on PATH; run: pip install cmake")
+    return found
 
 
 # ---- what both share -------------------------------------------------------------------------------------------------
