@@ -339,6 +339,7 @@ CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
 WHOLE: dict[type, list[OpCase]] = {
     ops.LogSumExp: [case for case in REDUCTIONS if case.name.startswith("logsumexp")],
     ops.LogSoftmax: [case for case in REDUCTIONS if case.name == "logsoftmax"],
+    ops.Softmax: [case for case in REDUCTIONS if case.name.startswith("softmax")],
     ops.Conv: [case for case in PRODUCTS if case.name.startswith("conv")],
 }
 

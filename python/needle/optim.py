@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import optimizers
-from .core import Tensor
+from .core import BACKEND, Tensor
 from .optimizers import *  # noqa: F403
 from .optimizers.optimizer import Optimizer, has_fast_twin
 
@@ -95,3 +95,14 @@ class Adam(Optimizer):
             square = self.v[p] / (1 - self.beta2**self.t)
             p.data = Tensor(p.data - self.lr * mean / (square**0.5 + self.eps), dtype=p.dtype)
         ### END YOUR SOLUTION hw2/adam
+
+
+# >>> never
+if BACKEND == "nd":
+    from .optimizers import whole_steps
+
+    whole_steps.register(SGD, whole_steps.sgd)
+    whole_steps.register(Adam, whole_steps.adam)
+    whole_steps.register(optimizers.AdamW, whole_steps.adamw)
+
+# <<< never

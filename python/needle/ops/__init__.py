@@ -79,7 +79,7 @@ METHODS = {name: globals()[name] for name in _METHODS.split()}
 
 # >>> never
 if BACKEND == "nd":
-    from . import whole_operations
+    from . import whole_operations, whole_operations_cuda
 
 # <<< never
 autograd.ops = sys.modules[__name__]

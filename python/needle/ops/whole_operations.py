@@ -1,4 +1,4 @@
-"""Whole operations on the CPU in float32: forward and backward passes that run as one kernel, or as a few.
+"""Whole operations in float32, on the CPU and on CUDA devices: passes that run as one kernel, or as a few.
 
 The registry offers them before an operator's own `compute` or `gradient`; where one does not fit it declines, and the
 plain path runs.  Backward passes are asked only while nothing records, so they work on arrays.
@@ -15,14 +15,15 @@ from ..backend_selection import NDArray, array_api
 from .ops_logarithmic import LogSoftmax, LogSumExp
 from .ops_mathematic import Conv, pair
 
-DEVICE, DTYPE = "cpu", "float32"
+CUDA_DEVICES = ("cuda", "cuda_emu")
+DTYPE = "float32"
 
 # ---- functions of rows: one pass over memory instead of one for each maximum, difference, exponential and sum --------
 
 
 def logsumexp_forward(op: LogSumExp, a: NDArray) -> NDArray:
     columns = reduced_columns(a.shape, op.axes)
-    if not columns or not has_kernel("logsumexp"):
+    if not columns or not has_kernel("logsumexp", a):
         return NotImplemented
     out = empty((1,) if op.axes is None else a.shape[: -len(columns)], a)
     run("logsumexp", a, out, math.prod(columns))
@@ -32,7 +33,7 @@ def logsumexp_forward(op: LogSumExp, a: NDArray) -> NDArray:
 def logsumexp_backward(op: LogSumExp, out_grad: Tensor, node: Tensor) -> Tensor:
     a = node.inputs[0].cached_data
     columns = reduced_columns(a.shape, op.axes)
-    if not columns or not has_kernel("logsumexp_backward"):
+    if not columns or not has_kernel("logsumexp_backward", a):
         return NotImplemented
     out = empty(a.shape, a)
     run("logsumexp_backward", a, node.cached_data, out_grad.cached_data, out, math.prod(columns))
@@ -40,7 +41,7 @@ def logsumexp_backward(op: LogSumExp, out_grad: Tensor, node: Tensor) -> Tensor:
 
 
 def logsoftmax_forward(op: LogSoftmax, a: NDArray) -> NDArray:
-    if a.ndim != 2 or a.size == 0 or not has_kernel("logsoftmax"):
+    if a.ndim != 2 or a.size == 0 or not has_kernel("logsoftmax", a):
         return NotImplemented
     out = empty(a.shape, a)
     run("logsoftmax", a, out, a.shape[1])
@@ -49,7 +50,7 @@ def logsoftmax_forward(op: LogSoftmax, a: NDArray) -> NDArray:
 
 def logsoftmax_backward(op: LogSoftmax, out_grad: Tensor, node: Tensor) -> Tensor:
     y = node.cached_data
-    if y.size == 0 or not has_kernel("logsoftmax_backward"):
+    if y.size == 0 or not has_kernel("logsoftmax_backward", y):
         return NotImplemented
     out = empty(y.shape, y)
     run("logsoftmax_backward", y, out_grad.cached_data, out, y.shape[1])
@@ -67,14 +68,15 @@ def reduced_columns(shape: Shape, axes: Any) -> Shape:
     return shape[reduced[0] :] if reduced and reduced == list(range(reduced[0], len(shape))) else ()
 
 
-def has_kernel(name: str) -> bool:
-    return kernels.device_kernel(name, DEVICE, DTYPE) is not None
+def has_kernel(name: str, like: NDArray) -> bool:
+    """Whether the device of an array has a kernel of that name."""
+    return kernels.device_kernel(name, like.device.name, DTYPE) is not None
 
 
-def run(name: str, *arrays: Any) -> None:
+def run(name: str, *arguments: Any) -> None:
     """Call a device kernel on the memory of arrays, compact copies where they are not compact themselves."""
-    kernel: Any = kernels.device_kernel(name, DEVICE, DTYPE)
-    kernel(*(a.compact()._handle if isinstance(a, NDArray) else a for a in arrays))
+    kernel: Any = kernels.device_kernel(name, arguments[0].device.name, DTYPE)
+    kernel(*(a.compact()._handle if isinstance(a, NDArray) else a for a in arguments))
 
 
 def empty(shape: Shape, like: NDArray) -> NDArray:
@@ -119,6 +121,7 @@ def _to_images(op: Conv, out_grad: Tensor, node: Tensor) -> Tensor:
     return Tensor.make_const(out[:, ph : ph + height, pw : pw + width])
 
 
-kernels.register_operation(LogSumExp, DEVICE, DTYPE, forward=logsumexp_forward, backward=logsumexp_backward)
-kernels.register_operation(LogSoftmax, DEVICE, DTYPE, forward=logsoftmax_forward, backward=logsoftmax_backward)
-kernels.register_operation(Conv, DEVICE, DTYPE, backward=conv_backward)
+for device in ("cpu", *CUDA_DEVICES):
+    kernels.register_operation(LogSumExp, device, DTYPE, forward=logsumexp_forward, backward=logsumexp_backward)
+    kernels.register_operation(LogSoftmax, device, DTYPE, forward=logsoftmax_forward, backward=logsoftmax_backward)
+kernels.register_operation(Conv, "cpu", DTYPE, backward=conv_backward)

@@ -9,9 +9,11 @@
 namespace needle {
 namespace {
 
+// What is left of 1 is worked out in double: in float, 1 - 0.999f is off by one part in 80,000.
+
 template <typename T>
 struct Sgd {
-  T lr, momentum, weight_decay, correction;
+  T lr, momentum, rest, weight_decay, correction;  // rest: 1 - momentum
   bool nesterov;
 };
 
@@ -20,8 +22,8 @@ __global__ void SgdOnDevice(Sgd<T> by, const T* param, const T* grad, const T* u
                             int64_t size) {
   GRID_STRIDE(i, size) {
     const T g = grad[i] + by.weight_decay * param[i];
-    const T velocity = by.momentum * u[i] + (T(1) - by.momentum) * g;
-    const T direction = by.nesterov ? by.momentum * velocity + (T(1) - by.momentum) * g : velocity;
+    const T velocity = by.momentum * u[i] + by.rest * g;
+    const T direction = by.nesterov ? by.momentum * velocity + by.rest * g : velocity;
     new_param[i] = param[i] - by.lr * (direction / by.correction);
     new_u[i] = velocity;
   }
@@ -29,7 +31,7 @@ __global__ void SgdOnDevice(Sgd<T> by, const T* param, const T* grad, const T* u
 
 template <typename T>
 struct Adam {
-  T lr, beta1, beta2, eps, weight_decay, shrink, m_correction, v_correction;
+  T lr, beta1, rest1, beta2, rest2, eps, weight_decay, kept, m_correction, v_correction;  // rest: 1 - beta
 };
 
 template <typename T>
@@ -37,10 +39,10 @@ __global__ void AdamOnDevice(Adam<T> by, const T* param, const T* grad, const T*
                              T* new_v, int64_t size) {
   GRID_STRIDE(i, size) {
     const T g = grad[i] + by.weight_decay * param[i];
-    const T mean = by.beta1 * m[i] + (T(1) - by.beta1) * g;
-    const T square = by.beta2 * v[i] + (T(1) - by.beta2) * (g * g);
+    const T mean = by.beta1 * m[i] + by.rest1 * g;
+    const T square = by.beta2 * v[i] + by.rest2 * (g * g);
     const T step = by.lr * (mean / by.m_correction) / (std::sqrt(square / by.v_correction) + by.eps);
-    new_param[i] = (T(1) - by.shrink) * param[i] - step;
+    new_param[i] = by.kept * param[i] - step;
     new_m[i] = mean;
     new_v[i] = square;
   }
@@ -78,7 +80,7 @@ void SgdStep(const Buffer& param, const Buffer& grad, const Buffer& u, Buffer& n
   VisitOnly<FloatType>(who, param.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if (param.size() == 0) return;
-    const Sgd<T> by{T(lr), T(momentum), T(weight_decay), T(correction), nesterov};
+    const Sgd<T> by{T(lr), T(momentum), T(1 - momentum), T(weight_decay), T(correction), nesterov};
     LaunchSgd<T>(by, param, grad, u, new_param, new_u);
   });
 }
@@ -95,8 +97,8 @@ void AdamStep(const Buffer& param, const Buffer& grad, const Buffer& m, const Bu
   VisitOnly<FloatType>(who, param.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if (param.size() == 0) return;
-    const Adam<T> by{T(lr),           T(beta1),  T(beta2),        T(eps),
-                     T(weight_decay), T(shrink), T(m_correction), T(v_correction)};
+    const Adam<T> by{T(lr),  T(beta1),        T(1 - beta1), T(beta2),        T(1 - beta2),
+                     T(eps), T(weight_decay), T(1 - shrink), T(m_correction), T(v_correction)};
     LaunchAdam<T>(by, param, grad, m, v, new_param, new_m, new_v);
   });
 }

@@ -1,0 +1,55 @@
+"""Modules on CUDA devices in float32 whose forward pass is one fused operator.
+
+The registry offers them before a module's own `forward`; what they make is differentiated like anything else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import Tensor, kernels, ops
+from ..ops import ops_fused
+from ..ops.whole_operations import CUDA_DEVICES, DTYPE
+from .nn_basic import LayerNorm1d, SoftmaxLoss
+from .nn_normalization import LayerNorm
+
+
+def softmax_loss(module: SoftmaxLoss, logits: Tensor, y: Tensor) -> Any:
+    """The mean over rows of log Σ exp(row) - row[label], without a matrix of ones and zeros."""
+    if logits.ndim != 2 or logits.size == 0 or y.shape != logits.shape[:1] or y.device != logits.device:
+        return NotImplemented
+    labels = y.realize_cached_data()
+    if labels.dtype != "int64":
+        labels = labels.astype("int64")
+    return ops.summation(ops_fused.CrossEntropy(labels)(logits)) / logits.shape[0]
+
+
+def layer_norm_1d(module: LayerNorm1d, x: Tensor) -> Any:
+    if x.ndim != 2 or x.shape[1] != module.dim or not _fits(module, x):
+        return NotImplemented
+    return ops_fused.LayerNorm(module.eps)(x, module.weight, module.bias)
+
+
+def layer_norm(module: LayerNorm, x: Tensor) -> Any:
+    """The normalised axes as one row each."""
+    if not module.shape or x.shape[x.ndim - len(module.shape) :] != module.shape or not _fits(module, x):
+        return NotImplemented
+    columns = math.prod(module.shape)
+    rows, weight, bias = (ops.reshape(t, shape) for t, shape in _as_rows(module, x, columns))
+    return ops.reshape(ops_fused.LayerNorm(module.eps)(rows, weight, bias), x.shape)
+
+
+def _as_rows(module: LayerNorm, x: Tensor, columns: int) -> list[tuple[Tensor, tuple[int, ...]]]:
+    return [(x, (x.size // columns, columns)), (module.weight, (columns,)), (module.bias, (columns,))]
+
+
+def _fits(module: Any, x: Tensor) -> bool:
+    """Whether the parameters are of the input's kind, and there is something to normalise."""
+    return x.size > 0 and all(p.dtype == x.dtype and p.device == x.device for p in (module.weight, module.bias))
+
+
+for device in CUDA_DEVICES:
+    kernels.register_operation(SoftmaxLoss, device, DTYPE, forward=softmax_loss)
+    kernels.register_operation(LayerNorm1d, device, DTYPE, forward=layer_norm_1d)
+    kernels.register_operation(LayerNorm, device, DTYPE, forward=layer_norm)

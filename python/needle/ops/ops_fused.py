@@ -1,0 +1,81 @@
+"""Operators that stand for several: what a layer computes in one piece where a device has one kernel for it.
+
+Each computes and differentiates by plain operators, too: that is what runs where there is no kernel, where a graph is
+recorded through the gradient, and what the kernels are tested against.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd import Tensor, TensorOp
+from ..backend_selection import NDArray, array_api
+from ..init import one_hot
+from .ops_logarithmic import logsoftmax
+from .ops_mathematic import broadcast_to, exp, reshape, summation
+
+__all__ = ["CrossEntropy", "LayerNorm"]
+
+
+class FusedOp(TensorOp):
+    """An operator whose kernel leaves something to its backward pass."""
+
+    saved: Any = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # arrays would not help a reader
+
+
+class CrossEntropy(FusedOp):
+    """log Σ exp(row) - row[label], for each row of logits.  (N, C) → (N,).  labels: int64 array (N,)."""
+
+    reads_output = False
+
+    def __init__(self, labels: NDArray) -> None:
+        self.labels = labels
+
+    def compute(self, logits: NDArray) -> NDArray:
+        largest = array_api.max(logits, axis=1, keepdims=True)
+        shifted = logits - array_api.broadcast_to(largest, logits.shape)
+        total = array_api.log(array_api.sum(array_api.exp(shifted), axis=1))
+        return total - array_api.sum(shifted * self._one_hot(logits).cached_data, axis=1)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        logits = node.inputs[0]
+        difference = exp(logsoftmax(logits)) - self._one_hot(logits.cached_data)
+        return difference * broadcast_to(reshape(out_grad, (-1, 1)), logits.shape)
+
+    def _one_hot(self, logits: NDArray) -> Tensor:
+        labels = Tensor.make_const(self.labels)
+        return one_hot(logits.shape[1], labels, device=logits.device, dtype=logits.dtype)
+
+
+class LayerNorm(FusedOp):
+    """(row - mean) / √(variance + eps) · weight + bias, for each row.  (N, C), (C,), (C,) → (N, C)."""
+
+    reads_output = False
+
+    def __init__(self, eps: float) -> None:
+        self.eps = eps
+
+    def compute(self, a: NDArray, weight: NDArray, bias: NDArray) -> NDArray:
+        columns = a.shape[1]
+        centred = a - array_api.broadcast_to(array_api.sum(a, axis=1, keepdims=True) / columns, a.shape)
+        variance = array_api.sum(centred * centred, axis=1, keepdims=True) / columns
+        normal = centred * array_api.broadcast_to((variance + self.eps) ** -0.5, a.shape)
+        as_rows = (array_api.broadcast_to(array_api.reshape(p, (1, columns)), a.shape) for p in (weight, bias))
+        return normal * next(as_rows) + next(as_rows)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, weight, _ = node.inputs
+        shape, columns = a.shape, a.shape[1]
+
+        def row_mean(x: Tensor) -> Tensor:
+            return broadcast_to(reshape(summation(x, 1) / columns, (shape[0], 1)), shape)
+
+        centred = a - row_mean(a)
+        scale = (row_mean(centred * centred) + self.eps) ** -0.5
+        normal = centred * scale
+        paid = out_grad * broadcast_to(reshape(weight, (1, columns)), shape)
+        to_a = scale * (paid - row_mean(paid) - normal * row_mean(paid * normal))
+        return to_a, summation(out_grad * normal, 0), summation(out_grad, 0)
