@@ -55,7 +55,8 @@ struct Job {
 };
 
 std::mutex workers_mutex;
-std::vector<Worker*> workers;
+// never destroyed: the watching thread may look into it after the destructors of globals
+std::vector<Worker*>& workers = *new std::vector<Worker*>;
 
 Worker* Registered(Worker* worker) {
   std::lock_guard<std::mutex> lock(workers_mutex);
