@@ -79,10 +79,12 @@ def run(course: Any, folder: Path | None, stage: str | None = None) -> Outcome:
 
 def carry_out(course: Any, old: LearnerTree, stage: str) -> Outcome:
     new, before = starter.given(course, stage), old.starter()
-    found = answers.collect(old.root, before)
+    found = answers.collect(old.root, before, old.solved)
+    fresh = newly_solved(course, stage, before, new, found)
+    solved = [*(tag for tag in old.solved if tag not in found.bodies), *fresh]
     found.bodies.update(solved_before(before, new, found, asked_since(course, old.stage, stage)))
     plan = make_plan(old, before, new, found)
-    record = tree.record(stage, starter.source(course, old), new, starter.blanks(course, stage, new))
+    record = tree.record(stage, starter.source(course, old), new, starter.blanks(course, stage, new), solved)
     stale = [f"{tree.STARTER}/{path}" for path in old.given if path not in new]
     updates = {path: data for path, data in {**plan.writes, **record}.items() if backup.differs(old.root / path, data)}
     removals = [path for path in (*plan.removals, *stale) if (old.root / path).is_file()]
@@ -92,7 +94,7 @@ def carry_out(course: Any, old: LearnerTree, stage: str) -> Outcome:
         saved = backup.make(old.root, why, also=[*plan.writes, *plan.removals])
     change.apply(old.root, updates, removals)
     plan.writes = {path: data for path, data in updates.items() if path in plan.writes}
-    return Outcome(LearnerTree.read(old.root), plan, found, saved, newly_solved(before, new, found))
+    return Outcome(LearnerTree.read(old.root), plan, found, saved, fresh)
 
 
 def target_stage(course: Any, old: LearnerTree, stage: str | None) -> str:
@@ -110,7 +112,7 @@ def target_stage(course: Any, old: LearnerTree, stage: str | None) -> str:
 
 def has_begun(old: LearnerTree) -> bool:
     """Whether the learner answered anything of their stage; if not, a second bare `advance` must not skip it."""
-    found = answers.collect(old.root, old.starter())
+    found = answers.collect(old.root, old.starter(), old.solved)
     return bool(found.damaged) or any(tag.startswith(f"{old.stage}/") for tag in found.firsts)
 
 
@@ -214,11 +216,14 @@ def both_poured(
     return answers.poured(path, given, lasting), answers.poured(path, new, found.bodies)
 
 
-def newly_solved(before: Mapping[str, bytes], new: Mapping[str, bytes], found: Answers) -> list[str]:
-    """Questions that were blank, that the learner did not answer, and that the next starter answers."""
-    were_blank = answers.blank_tags(before, answers.bodies_in(before))
-    are_blank = set(answers.blank_tags(new, were_blank))
-    return [tag for tag in were_blank if tag not in found.bodies and tag not in are_blank]
+def newly_solved(
+    course: Any, stage: str, before: Mapping[str, bytes], new: Mapping[str, bytes], found: Answers
+) -> list[str]:
+    """Parts of earlier stages that were blank, that the learner did not answer, and that the next starter answers."""
+    earlier = [tag for name in course.present(stage)[:-1] for tag in course.stage(name).tags]
+    were, are = answers.regions_in(before), answers.regions_in(new)
+    unanswered = [tag for tag in earlier if tag in were and tag in are and tag not in found.bodies]
+    return [tag for tag in unanswered if regions.is_blank(were[tag]) and not regions.is_blank(are[tag])]
 
 
 # ---- what people read -----------------------------------------------------------------------------------------------
@@ -238,8 +243,9 @@ def report(outcome: Outcome) -> None:
         note(f"{path}: was gone, and is here again as the course has it")
     for path in plan.retired:
         note(f"{path}: no longer part of the course; you changed it, so it stays")
-    for tag in outcome.solved:
-        note(f"{tag}: you left it blank; the course's answer stands there now (needle-course reset {tag} blanks it)")
+    if outcome.solved:
+        note(f"blank until now, and answered by the course: {shortened(outcome.solved)}")
+        note(f"to try one yourself: needle-course reset {outcome.solved[0]}")
     for path in plan.conflicts:
         note(f"conflict: {root / path}: you and the course changed the same lines; see {Path(path).name}.conflict")
     if plan.conflicts:  # what to do about them stands last

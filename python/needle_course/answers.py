@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +20,11 @@ class Answers:
     damaged: dict[str, str] = field(default_factory=dict)  # file -> what is wrong with its marks
 
 
-def collect(root: Path, given: Mapping[str, bytes]) -> Answers:
-    """The regions below root that differ from those in `given`, the starter as the course gave it ({path: content}).
+def collect(root: Path, given: Mapping[str, bytes], solved: Collection[str] = ()) -> Answers:
+    """The regions below root that the learner wrote.
+
+    given   the starter as the course gave it, {path: content}
+    solved  the tags that the course solved in it for the learner
 
     A file that the learner made counts only for tags that no file of the course's has any longer: one was renamed.
     """
@@ -36,7 +39,7 @@ def collect(root: Path, given: Mapping[str, bytes]) -> Answers:
                 seen |= set(regions_of(path, given[path]))
             continue
         for tag, region in found.items():
-            if tag not in seen and is_answer(region, started.get(tag)):
+            if tag not in seen and is_answer(region, started.get(tag), solved):
                 answers.bodies[tag] = region.body
                 answers.firsts.add(region.tags[0])
         seen |= set(found)
@@ -51,11 +54,15 @@ def without_marks(root: Path, given: Mapping[str, bytes], seen: set[str]) -> dic
     return {path: f"{path}: no marks of {', '.join(tags)}; {advice}" for path, tags in gone.items() if tags}
 
 
-def is_answer(region: regions.Region, started: str | None) -> bool:
-    """Whether the learner wrote this; `started` is the body that the course gave, None where it is not known."""
-    if started is None:
-        return not regions.is_blank(region)
-    return region.body.split() != started.split()
+def is_answer(region: regions.Region, started: str | None, solved: Collection[str]) -> bool:
+    """Whether the learner wrote this; `started` is the body that the course gave, None where it is not known.
+
+    What differs from that is theirs, if it is only a note in a blank. So is what is alike, if the course did not solve
+    it for them: short answers are alike.
+    """
+    if started is not None and region.body.split() != started.split():
+        return True
+    return not regions.is_blank(region) and not set(region.tags) & set(solved)
 
 
 def source_files(root: Path) -> list[str]:

@@ -40,9 +40,10 @@ def make(course: Any, stage: str, out: Path, own: Path | None = None) -> Started
     new = given(course, stage)
     bodies = own_answers(course, stage, own) if own is not None else {}
     contents = {path: answers.poured(path, content, bodies) for path, content in new.items()}
-    record = tree.record(stage, source(course), new, blanks(course, stage, new))
-    trees.write({**contents, **record}, out)
     earlier = [tag for name in course.present(stage)[:-1] for tag in course.stage(name).tags]
+    solved = set(earlier) - set(bodies) - set(answers.blank_tags(new, earlier))
+    record = tree.record(stage, source(course), new, blanks(course, stage, new), solved)
+    trees.write({**contents, **record}, out)
     kept = sorted(set(bodies) & set(answers.bodies_in(new)))
     return Started(stage, out.resolve(), sorted(contents), kept, answers.blank_tags(contents, earlier))
 
@@ -57,8 +58,8 @@ def refuse_what_is_there(out: Path) -> None:
 def own_answers(course: Any, stage: str, own: Path) -> dict[str, str]:
     """What the learner answered, in the tree `own`, to questions of stages before this one."""
     root = files.existing_folder(own)
-    before = LearnerTree.read(root).starter() if (root / tree.RECORD).is_file() else {}
-    found = answers.collect(root, before)
+    before = LearnerTree.read(root) if (root / tree.RECORD).is_file() else LearnerTree(root, stage)
+    found = answers.collect(root, before.starter(), before.solved)
     for message in found.damaged.values():
         raise UserError(f"{root}/{message}")
     earlier = set(course.present(stage)[:-1])

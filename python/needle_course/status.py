@@ -89,7 +89,7 @@ def run(course: Any, folder: Path, check_now: bool = False) -> Status:
     present = course.present(learner.stage)
     if check_now:
         check_stages(course, root, present)
-    given = answers.bodies_in(learner.starter())
+    given = {tag: body for tag, body in answers.bodies_in(learner.starter()).items() if tag in learner.solved}
     stages = {name: progress_of(root, course.stage(name), given) for name in present}
     return Status(root, learner.stage, "checked now" if check_now else "recorded", stages)
 
@@ -124,9 +124,9 @@ def progress(
 
 
 def was_given(question: Any, found: Mapping[str, Region], given: Mapping[str, str]) -> bool:
-    """Whether every region of a question is as the course gave it, and not blank."""
-    mine = [found.get(part.id) for part in question.parts]
-    return all(region and not is_blank(region) and given.get(region.tags[0]) == region.body for region in mine)
+    """Whether every region of a question is as the course solved it for the learner ({tag: body})."""
+    mine = {part.id: found.get(part.id) for part in question.parts}
+    return all(region and not is_blank(region) and given.get(tag) == region.body for tag, region in mine.items())
 
 
 def status_of(tag: str, region: Region | None, last: Mapping[str, str] | None) -> str:

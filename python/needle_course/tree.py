@@ -1,15 +1,17 @@
 """A learner's tree: which stage it is at, what the course gave, and what `.needle/` remembers of it.
 
-.needle/tree.toml          stage, version and place of the course, the digest of each given file
+.needle/tree.toml          stage, version and place of the course, what it solved, a digest of each given file
 .needle/starter/           the given files as they were, for three-way merges
-.needle/backups/<name>/    what a command was about to change
+.needle/blanks.json        what stands in each region while it is blank, for reset
+.needle/backups/<name>/    the tree as it was before a command changed it
 .needle/results/           what the last checks said
+.needle/pending/           a change that is being made
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +33,7 @@ class LearnerTree:
     version: str = ""
     source: str = ""  # where the course lay that made it; it may have moved since
     given: dict[str, str] = field(default_factory=dict)  # path -> digest of what the course gave
+    solved: tuple[str, ...] = ()  # the tags that the course solved for the learner
 
     @classmethod
     def open(cls, folder: Path | None) -> LearnerTree:
@@ -45,7 +48,8 @@ class LearnerTree:
     def read(cls, root: Path) -> LearnerTree:
         try:
             record = loads((root / RECORD).read_text(encoding="utf-8"))
-            return cls(root, record["stage"], record["version"], record["source"], dict(record["given"]))
+            names = (record[name] for name in ("stage", "version", "source"))
+            return cls(root, *names, dict(record["given"]), tuple(record["solved"]))
         except (ValueError, KeyError, TypeError) as error:
             what = " ".join(str(error).split())
             raise UserError(f"{root / RECORD}: damaged ({what}); bring one back: needle-course restore") from None
@@ -72,13 +76,24 @@ class LearnerTree:
         return here.is_file() and has_conflict_marks(here.read_bytes())
 
 
-def record(stage: str, source: str, given: Mapping[str, bytes], blanks: Mapping[str, str]) -> dict[str, bytes]:
-    """The files below .needle/ of a tree that a course at `source` made of these given files."""
+def record(
+    stage: str, source: str, given: Mapping[str, bytes], blanks: Mapping[str, str], solved: Iterable[str]
+) -> dict[str, bytes]:
+    """The files below .needle/ of a tree that a course at `source` made of these given files.
+
+    blanks  {tag: what stands in its region while it is blank}
+    solved  the tags that the course solved for the learner
+    """
     digests = {path: files.digest(content) for path, content in sorted(given.items())}
     version = files.digest(json.dumps(digests).encode())[:12]  # the same release gives the same
     head = {"stage": stage, "version": version, "source": source}
     lines = [f"{name} = {quoted(value)}" for name, value in head.items()]
-    lines += ["", "[given]", *(f"{quoted(path)} = {quoted(digest)}" for path, digest in digests.items())]
+    lines += [
+        f"solved = {json.dumps(sorted(solved))}",
+        "",
+        "[given]",
+        *(f"{quoted(path)} = {quoted(digest)}" for path, digest in digests.items()),
+    ]
     copies = {f"{STARTER}/{path}": content for path, content in given.items()}
     return {RECORD: "\n".join([*lines, ""]).encode(), BLANKS: json.dumps(blanks, indent=1).encode(), **copies}
 

@@ -102,6 +102,22 @@ def test_going_back_is_refused_and_a_wrong_stage_named(course: Course, learner: 
         advance.run(course, learner, "hw99")
 
 
+def test_an_answer_like_the_courses_own_is_still_mine(course: Course, learner: Path) -> None:
+    edit(learner / "lib/util.py", (TWICE, "    return a + a\n"))
+    assert advance.run(course, learner, "hw2").solved == ["hw1/sub"]  # hw2 asks for add again
+    course = newer(course, {"lib/util.py": small_course.UTIL.replace("return a + a", "return 2 * a")})
+    advance.run(course, learner, "hw3")
+    assert "return a + a" in (learner / "lib/util.py").read_text()
+
+
+def test_a_question_that_i_made_blank_again_stays_blank(course: Course, learner: Path) -> None:
+    advance.run(course, learner, "hw2")
+    reset.run(course, learner, "hw1/twice")
+    outcome = advance.run(course, learner, "hw3")
+    assert TWICE in (learner / "lib/util.py").read_text()
+    assert "hw1/twice" not in outcome.solved and "hw2/mul" in outcome.solved
+
+
 def test_stages_may_be_skipped(course: Course, learner: Path) -> None:
     edit(learner / "lib/util.py", (TWICE, "    return 2 * a\n"))
     advance.run(course, learner, "hw3")

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from needle_course import answers, pack, starter, status
+from needle_course import advance, answers, pack, starter, status
 from needle_course.cli import main
 from needle_course.stages import Course
 
@@ -293,6 +293,16 @@ def test_what_the_course_solved_is_not_the_learners(course: Course, tmp_path: Pa
     found = status.run(course, tmp_path / "late")
     assert [q.status for q in found.questions] == ["given", "given", "given", "not_implemented"]
     assert found.to_json()["total"] == 1 and found.points == 100
+
+
+def test_an_answer_like_the_courses_own_counts(course: Course, learner: Path) -> None:
+    path = learner / "lib/util.py"
+    path.write_text(
+        path.read_text().replace('raise NotImplementedError("hw1/twice is not implemented yet")', "return a + a")
+    )
+    advance.run(course, learner, "hw2")
+    status.record(learner, result("hw1/twice", "passed"), course)
+    assert [q.status for q in status.run(course, learner).questions][:2] == ["not_implemented", "passed"]
 
 
 def test_status_survives_a_damaged_record(course: Course, learner: Path) -> None:
