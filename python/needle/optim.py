@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import optimizers
-from .core import BACKEND, Tensor
+from .core import Tensor
 from .optimizers import *  # noqa: F403
 from .optimizers.optimizer import Optimizer, has_fast_twin
+
+# >>> never
+# isort: split
+from .core import BACKEND
+
+# <<< never
 
 __all__ = ["SGD", "Adam", *optimizers.__all__]
 
