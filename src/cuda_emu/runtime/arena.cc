@@ -23,10 +23,10 @@ std::mutex api_mutex;
 namespace {
 
 constexpr size_t kWantedBytes = size_t{64} << 30, kLeastBytes = size_t{1} << 30;
-constexpr uint32_t kMaxAllocations = 1u << 24;
 constexpr int kUnwritten = 0xff;  // four of them are a NaN
 
 size_t arena_pages, next_page = 1;
+size_t max_allocations;  // each takes at least two pages
 uint32_t* owner_of_page;  // 1 + the index of an allocation; 0: nobody's
 Allocation* allocations;
 uint32_t n_allocations;
@@ -128,7 +128,8 @@ void Initialize() {
     arena_end = arena_begin + bytes;
     arena_pages = bytes / kPage;
     owner_of_page = reinterpret_cast<uint32_t*>(Reserve((arena_pages + 1) * sizeof(uint32_t), true));
-    allocations = reinterpret_cast<Allocation*>(Reserve(kMaxAllocations * sizeof(Allocation), true));
+    max_allocations = arena_pages / 2;
+    allocations = reinterpret_cast<Allocation*>(Reserve((max_allocations + 1) * sizeof(Allocation), true));
     WatchForFaults();
   });
 }
@@ -188,7 +189,7 @@ cudaError_t Allocate(void** pointer, size_t bytes, MemoryKind kind) {
   if (bytes > static_cast<size_t>(arena_end - arena_begin)) return SetError(cudaErrorMemoryAllocation);
   const size_t n_pages = (bytes + 15 + kPage - 1) / kPage;
   const size_t page = TakePages(n_pages + 1);  // and a guard page behind
-  if (page == 0 || (unused_records.empty() && n_allocations == kMaxAllocations)) {
+  if (page == 0 || (unused_records.empty() && n_allocations == max_allocations)) {
     return SetError(cudaErrorMemoryAllocation);
   }
   const uint32_t record = NewRecord();
