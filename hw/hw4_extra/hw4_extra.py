@@ -612,7 +612,5 @@ for epoch in range(size(3, smoke=1)):
 #
 # ## That was it
 #
-# From a loop over bytes to a transformer, and every line of it is yours.
-
-# %%
-check("hw4_extra")
+# From a loop over bytes to a transformer, and every line of it is yours. `make check HW=hw4_extra`
+# in a terminal runs every check once more, `needle-course status` counts your points.
