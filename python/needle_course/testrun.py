@@ -111,7 +111,7 @@ def environment(tree: Path) -> dict[str, str]:
     """Ours, without what would choose a backend or other tests, and with the tree's needle first."""
     kept = {key: value for key, value in os.environ.items() if key not in FOREIGN}
     chosen = {"PYTHONPATH": str(tree / "python"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONIOENCODING": "utf-8"}
-    return {**dict.fromkeys(THREADS, "1"), **kept, **chosen}
+    return {**dict.fromkeys(THREADS, "1"), **kept, **chosen, "NEEDLE_CHECK": "1"}
 
 
 def wait(process: subprocess.Popen, records: Path, patience: float) -> str:
