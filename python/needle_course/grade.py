@@ -63,13 +63,13 @@ class SelfCheck:
     rung = NO_FENCE
     self_check = True
 
-    def __init__(self, stage: stages.Stage, pristine: dict[str, bytes], folder: Path) -> None:
-        self.stage, self.pristine, self.folder = stage, pristine, folder
+    def __init__(self, stage: stages.Stage, names: Sequence[str], pristine: dict[str, bytes], folder: Path) -> None:
+        self.stage, self.names, self.pristine, self.folder = stage, names, pristine, folder
         trees.write(pristine, folder)
 
     def report(self, contents: dict[str, bytes]) -> Report:
         """Only files that differ are written: so a native module that did not change is not built again."""
-        for name in self.stage.files:
+        for name in self.names:
             content = contents.get(name, self.pristine.get(name))
             path = self.folder / name
             if content is not None and (not path.exists() or path.read_bytes() != content):
@@ -107,7 +107,7 @@ def run(course: stages.Course, stage_id: str, paths: Sequence[Path], out: Path) 
     submissions = list(expanded(course, stage, paths))
     prepare(out, submissions, stage)
     with tempfile.TemporaryDirectory(prefix="needle-grade-") as folder:
-        judge = SelfCheck(stage, pristine_tree(course, stage_id), Path(folder, "tree"))
+        judge = SelfCheck(stage, names_taken(course, stage), pristine_tree(course, stage_id), Path(folder, "tree"))
         grades = Grades(stage, out, judge, submissions)
         for one in track(submissions, f"grading {stage_id}") if len(submissions) > 1 else submissions:
             if not one.refused:
@@ -162,7 +162,22 @@ def contents_of(course: stages.Course, stage: stages.Stage, path: Path) -> dict[
     if is_checkout(path):  # the reference has later stages in the same files
         solved = trees.solved(stages.load(path), stage.id)
         return {name: solved[name] for name in stage.files}
-    return intake.take(path, stage.files)
+    contents = intake.take(path, names_taken(course, stage))
+    if not set(contents) & set(stage.files):
+        raise UserError(
+            f"{path}: holds none of the files of {stage.id} ({', '.join(stage.files[:3])}, …); hand in those"
+        )
+    return contents
+
+
+def names_taken(course: stages.Course, stage: stages.Stage) -> tuple[str, ...]:
+    """The files taken from a submission: those of the stage and, where the pristine tree is blank, of earlier ones.
+
+    A checkout solves earlier stages, so a mistake in them costs nothing again; a bundle holds no solutions.
+    """
+    if course.kind == "checkout":
+        return stage.files
+    return tuple(dict.fromkeys(name for present in course.present(stage.id) for name in course.stage(present).files))
 
 
 def is_checkout(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import stat
@@ -164,6 +165,14 @@ def test_one_submission_leaves_nothing_to_the_next(course, tmp_path):
     first, second = handed_in(tmp_path / "a", source()), handed_in(tmp_path / "b", source(**BLANK))
     assert [one.score for one in graded(course, first, second).submissions] == [10, 0]
     assert [one.id for one in graded(course, first, first).submissions] == ["a", "a-1"]
+
+
+def test_earlier_answers_are_taken_where_the_course_has_none():
+    checkout = stages.load(Path(__file__).resolve().parents[2])
+    hw2 = checkout.stage("hw2")
+    assert grade.names_taken(checkout, hw2) == hw2.files
+    taken = grade.names_taken(dataclasses.replace(checkout, kind="bundle"), hw2)
+    assert set(taken) == {*checkout.stage("hw0").files, *checkout.stage("hw1").files, *hw2.files}
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------
