@@ -51,7 +51,7 @@ class LearnerTree:
             names = (record[name] for name in ("stage", "version", "source"))
             return cls(root, *names, dict(record["given"]), tuple(record["solved"]))
         except (ValueError, KeyError, TypeError) as error:
-            what = " ".join(str(error).split())
+            what = f"no entry {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
             raise UserError(f"{root / RECORD}: damaged ({what}); bring one back: needle-course restore") from None
 
     def starter(self) -> dict[str, bytes]:
