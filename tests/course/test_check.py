@@ -143,7 +143,7 @@ def test_blanks_are_not_implemented_and_run_nothing(tree, monkeypatch):
     assert "python/needle/__init__.py:" in report.part("hw1/half").message
 
 
-def test_a_wrong_answer_fails_and_the_rest_keeps_its_points(tree):
+def test_a_wrong_answer_fails_and_the_rest_keeps_its_points_U031(tree):
     write(tree, half="return x / 3")
     report = checked(tree)
     assert statuses(report) == {"double": "passed", "half": "failed", "quadruple": "passed"}
@@ -295,7 +295,7 @@ def test_leaving_politely_and_printing_passes_is_no_pass(tree):
     assert statuses(checked(tree))["half"] == "failed"
 
 
-def test_an_endless_loop_fails(tree):
+def test_an_endless_loop_fails_U095(tree):
     write(tree, half="while True: pass")
     report = checked(tree, case_seconds=1)
     assert statuses(report) == {"double": "passed", "half": "failed", "quadruple": "passed"}
