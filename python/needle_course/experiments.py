@@ -37,8 +37,8 @@ def run_cpp(source: str, *flags: str, seconds: float = 120) -> None:
         path = Path(folder, "experiment.cc")
         path.write_text(source, encoding="utf-8")
         program = str(path.with_suffix(""))
-        _run([_compiler(), "-std=c++17", "-O3", *flags, str(path), "-o", program], "compiling", seconds)
-        print(_run([program], "running", seconds), end="")
+        _run([_compiler(), "-std=c++17", "-O3", *flags, str(path), "-o", program], "compiling", seconds, folder)
+        print(_run([program], "running", seconds, folder), end="")
 
 
 # ---- CUDA, on the emulator ------------------------------------------------------------------------------------------
@@ -91,11 +91,15 @@ def run_cuda(
         ):
             _write_if_new(folder / name, text)
         if not (folder / "build" / "CMakeCache.txt").is_file():
-            made_by = [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=None"]
-            _run([_cmake(), "-S", str(folder), "-B", str(folder / "build"), *made_by], "configuring", seconds)
-        _run([_cmake(), "--build", str(folder / "build"), "--target", program], "compiling", seconds)
-        said = _run([str(folder / "build" / program)], "running", seconds, environment)
-    print(said.replace(str(folder) + os.sep, ""), end="")
+            made_by = [
+                f"-DPython_EXECUTABLE={sys.executable}",
+                "-DCMAKE_BUILD_TYPE=None",
+                "-DCMAKE_CXX_FLAGS=-gdwarf-4",
+            ]
+            _run([_cmake(), "-S", str(folder), "-B", str(folder / "build"), *made_by], "configuring", seconds, folder)
+        _run([_cmake(), "--build", str(folder / "build"), "--target", program], "compiling", seconds, folder)
+        said = _run([str(folder / "build" / program)], "running", seconds, folder, environment)
+    print(said, end="")
 
 
 @contextlib.contextmanager
@@ -135,7 +139,14 @@ def _compiler() -> str:
     raise UserError("experiment: no C++ compiler on PATH; install g++ or clang++")
 
 
-def _run(command: list[str], what: str, seconds: float, environment: dict[str, str] | None = None) -> str:
+def _run(
+    command: list[str],
+    what: str,
+    seconds: float,
+    folder: Path | str,
+    environment: dict[str, str] | None = None,
+) -> str:
+    """What a command says, in which files of the folder have no more than their names; UserError if it fails."""
     environment = {**os.environ, **(environment or {})}
     try:
         done = subprocess.run(
@@ -143,6 +154,7 @@ def _run(command: list[str], what: str, seconds: float, environment: dict[str, s
         )
     except subprocess.TimeoutExpired:
         raise UserError(f"experiment: {what} took more than {seconds:g} s and was stopped") from None
+    said = done.stdout.replace(f"{folder}{os.sep}", "")
     if done.returncode:
-        raise UserError(f"experiment: {what} failed: {done.stdout.strip()}")
-    return done.stdout
+        raise UserError(f"experiment: {what} failed: {said.strip()}")
+    return said
