@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from needle_course import advance, answers, check, files, regions, release, stages, starter
+from needle_course import advance, answers, check, files, regions, release, stages, starter, tree
 from needle_course.errors import UserError
 from needle_course.stages import Course
 
@@ -117,6 +118,50 @@ def test_a_bundle_without_a_stage_says_so(bundle: Course, tmp_path: Path) -> Non
     shutil.rmtree(bundle.root / "starters/hw2")
     with pytest.raises(UserError, match="starters/hw2"):
         starter.make(bundle, "hw2", tmp_path / "mine")
+
+
+# ---- what stands around the sources ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["hw/tree", "hw/bundle"])
+def test_pages_name_commands_that_their_makefile_has(folder: str) -> None:
+    page, makefile = ((ROOT / folder / name).read_text(encoding="utf-8") for name in ("README.md", "Makefile"))
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([a-z]+)", page, re.MULTILINE))
+    assert named and named <= targets
+
+
+@pytest.mark.parametrize("stage", ["hw0", "hw3"])
+def test_a_tree_s_settings_are_those_of_the_project(stage: str, tmp_path: Path) -> None:
+    course = stages.load(ROOT)
+    pages = {name: starter.filled(course, stage, text).decode() for name, text in starter.templates(ROOT).items()}
+    assert set(pages) == {".gitignore", "Makefile", "README.md", "pyproject.toml"}
+    assert [name for name, text in pages.items() if "{{" in text] == []
+    mine, projects = (
+        tree.loads(pages["pyproject.toml"]),
+        tree.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")),
+    )
+    assert mine["project"]["dependencies"] == projects["project"]["dependencies"]
+    for extra in ("full", "course"):
+        wanted = projects["project"]["optional-dependencies"][extra]
+        assert mine["project"]["optional-dependencies"][extra] == wanted
+    assert mine["tool"]["pytest"]["ini_options"]["testpaths"] == list(course.stage(stage).tests)
+    assert all(question.id in pages["README.md"] for question in course.stage(stage).questions)
+
+
+def test_make_in_a_tree_passes_words_with_blanks_on(tmp_path: Path) -> None:
+    folder = tmp_path / "my näedle"
+    folder.mkdir()
+    makefile = starter.filled(stages.load(ROOT), "hw1", (ROOT / "hw/tree/Makefile").read_text(encoding="utf-8"))
+    (folder / "Makefile").write_bytes(makefile)
+    command = ["make", "-n", "advance", "HW=hw2", "COURSE=../the course"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+    assert done.returncode == 0
+    assert 'advance "hw2" --course "../the course"' in done.stdout
+    done = subprocess.run(
+        ["make", "-n", "advance"], cwd=folder, capture_output=True, text=True, env={"PATH": os.environ["PATH"]}
+    )
+    assert done.stdout.rstrip().endswith("advance")  # a stage only if one was asked for
 
 
 # ---- the real course ------------------------------------------------------------------------------------------------
