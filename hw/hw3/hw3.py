@@ -7,11 +7,13 @@
 # for a graphics card. No graphics card is needed: an emulator runs the very same file, and is
 # better at explaining mistakes than a card is.
 #
-# | question | what you write | where |
-# |---|---|---|
-# | 1 | `reshape`, `permute`, `broadcast_to`, `__getitem__` | `python/needle/backend_ndarray/ndarray.py` |
-# | 2 – 5 | compact and setitem, element by element, reductions, matrix products | `src/ndarray_backend_cpu.cc` |
-# | 6 – 9 | the same four for a graphics card | `src/ndarray_backend_cuda.cu` |
+# | question | what you write | where | time |
+# |---|---|---|---|
+# | 1 | `reshape`, `permute`, `broadcast_to`, `__getitem__` | `python/needle/backend_ndarray/ndarray.py` | 2 h |
+# | 2 | compact and setitem | `src/ndarray_backend_cpu.cc` | 90 min |
+# | 3, 4 | element by element, reductions | the same file | 60 min |
+# | 5 | matrix products | the same file | 90 min |
+# | 6 – 9 | the same four for a graphics card | `src/ndarray_backend_cuda.cu` | 4 – 5 h |
 #
 # Run the next cell first. It finds this tree, builds what has to be built, and may be run as often
 # as you like.

@@ -6,13 +6,13 @@
 # useful. *Convolution* looks for the same small pattern everywhere in an image. *Recurrence* reads
 # a text word by word and keeps a memory of what it has read.
 #
-# | part | what you write | points |
-# |---|---|---|
-# | 1 | the operators on your own arrays | 10 |
-# | 2 | CIFAR-10, a data set of small pictures | 10 |
-# | 3 | convolution, from padding to a residual network | 40 |
-# | 4, 5 | recurrent networks and LSTM | 20 |
-# | 6, 7 | a text as data, and a language model | 20 |
+# | part | what you write | points | time |
+# |---|---|---|---|
+# | 1 | the operators on your own arrays | 10 | 90 min |
+# | 2 | CIFAR-10, a data set of small pictures | 10 | 45 min |
+# | 3 | convolution, from padding to a residual network | 40 | 6 – 8 h |
+# | 4, 5 | recurrent networks and LSTM | 20 | 3 h |
+# | 6, 7 | a text as data, and a language model | 20 | 3 – 4 h |
 
 # %%
 setup("hw4")

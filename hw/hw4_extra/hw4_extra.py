@@ -6,12 +6,12 @@
 # network that keeps all words in view and decides, at each place, which of them to look at. It is
 # called a *transformer*, and it is made of four pieces, each built of the one before.
 #
-# | part | what you write | all in |
+# | part | what you write, all in `python/needle/nn/nn_transformer.py` | time |
 # |---|---|---|
-# | 1 | `MultiHeadAttention`: who looks at whom | `python/needle/nn/nn_transformer.py` |
-# | 2 | `AttentionLayer`: looking, with weights | |
-# | 3 | `TransformerLayer`: looking, then thinking | |
-# | 4 | `Transformer`: layers, and a sense of order | |
+# | 1 | `MultiHeadAttention`: who looks at whom | 90 min |
+# | 2 | `AttentionLayer`: looking, with weights | 60 min |
+# | 3 | `TransformerLayer`: looking, then thinking | 45 min |
+# | 4 | `Transformer`: layers, and a sense of order | 60 min |
 
 # %%
 setup("hw4_extra")
