@@ -1376,6 +1376,11 @@ except Exception as error:
 """)
 
 # %% [markdown]
+# The bindings, which are given, looked before the kernel ran: no place outside the memory ever
+# reaches a kernel of yours. What they cannot see is an index that your *kernel* gets wrong; that is
+# what the emulator is for, as with `doubling` above. `NEEDLE_CUDA_EMU=check` makes it watch the
+# kernels of this file, too.
+#
 # ### Two questions that want a measurement
 #
 # 1. A card hands out memory in *sectors* of 32 bytes, and threads ask for it in groups of 32,
