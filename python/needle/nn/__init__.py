@@ -21,17 +21,17 @@ from .nn_normalization import GroupNorm, LayerNorm
 # <<< hw3
 # >>> hw4
 # isort: split
-from .nn_activation import GELU, LeakyReLU, SiLU, Softmax, Softplus, Tanh
 from .nn_basic import BatchNorm2d
 from .nn_conv import Conv
-from .nn_losses import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from .nn_pooling import AvgPool2d, MaxPool2d
 from .nn_sequence import LSTM, RNN, Embedding, LSTMCell, RNNCell, Sigmoid
 
 # <<< hw4
 # >>> hw4_extra
 # isort: split
+from .nn_activation import GELU, LeakyReLU, SiLU, Softmax, Softplus, Tanh
 from .nn_gru import GRU, GRUCell
+from .nn_losses import BCEWithLogitsLoss, CrossEntropyLoss, MSELoss
 from .nn_transformer import AttentionLayer, MultiHeadAttention, Transformer, TransformerLayer
 
 # <<< hw4_extra
@@ -62,30 +62,38 @@ __all__ += ["GroupNorm", "LayerNorm"]
 # <<< hw3
 # >>> hw4
 __all__ += [
-    "GELU",
     "LSTM",
     "RNN",
     "AvgPool2d",
-    "BCEWithLogitsLoss",
     "BatchNorm2d",
     "Conv",
-    "CrossEntropyLoss",
     "Embedding",
     "LSTMCell",
-    "LeakyReLU",
-    "MSELoss",
     "MaxPool2d",
     "RNNCell",
-    "SiLU",
     "Sigmoid",
-    "Softmax",
-    "Softplus",
-    "Tanh",
 ]
 
 # <<< hw4
 # >>> hw4_extra
-__all__ += ["GRU", "AttentionLayer", "GRUCell", "MultiHeadAttention", "Transformer", "TransformerLayer"]
+__all__ += [
+    "GELU",
+    "GRU",
+    "AttentionLayer",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "GRUCell",
+    "LeakyReLU",
+    "MSELoss",
+    "MultiHeadAttention",
+    "SiLU",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+    "Transformer",
+    "TransformerLayer",
+]
+
 # <<< hw4_extra
 # >>> never
 if BACKEND == "nd":

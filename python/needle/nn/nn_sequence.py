@@ -18,7 +18,7 @@ class Sigmoid(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         ### BEGIN YOUR SOLUTION hw4/sigmoid
-        return ops.sigmoid(x)
+        return (1 + ops.tanh(x / 2)) / 2  # nothing overflows
         ### END YOUR SOLUTION hw4/sigmoid
 
 
@@ -115,8 +115,9 @@ class LSTMCell(Module):
         ### BEGIN YOUR SOLUTION hw4/lstm_cell
         gates = affine(X, self.W_ih, self.bias_ih) + affine(h0, self.W_hh, self.bias_hh)
         i, f, g, o = ops.split(ops.reshape(gates, (X.shape[0], 4, self.hidden_size)), 1)
-        c = ops.sigmoid(f) * c0 + ops.sigmoid(i) * ops.tanh(g)
-        return ops.sigmoid(o) * ops.tanh(c), c
+        sigmoid = Sigmoid()
+        c = sigmoid(f) * c0 + sigmoid(i) * ops.tanh(g)
+        return sigmoid(o) * ops.tanh(c), c
         ### END YOUR SOLUTION hw4/lstm_cell
 
 

@@ -1,4 +1,4 @@
-"""Modules on CUDA devices in float32 whose forward pass is one fused operator.
+"""Modules whose forward pass is one operator: fused ones on CUDA devices in float32, and the sigmoid everywhere.
 
 The registry offers them before a module's own `forward`; what they make is differentiated like anything else.
 """
@@ -13,6 +13,7 @@ from ..ops import ops_fused
 from ..ops.whole_operations import CUDA_DEVICES, DTYPE
 from .nn_basic import LayerNorm1d, SoftmaxLoss
 from .nn_normalization import LayerNorm
+from .nn_sequence import Sigmoid
 
 
 def softmax_loss(module: SoftmaxLoss, logits: Tensor, y: Tensor) -> Any:
@@ -48,6 +49,14 @@ def _fits(module: Any, x: Tensor) -> bool:
     """Whether the parameters are of the input's kind, and there is something to normalise."""
     return x.size > 0 and all(p.dtype == x.dtype and p.device == x.device for p in (module.weight, module.bias))
 
+
+def sigmoid(module: Sigmoid, x: Tensor) -> Tensor:
+    return ops.sigmoid(x)
+
+
+for device in ("cpu", "cpu_numpy", *CUDA_DEVICES):
+    for dtype in ("float32", "float64"):
+        kernels.register_operation(Sigmoid, device, dtype, forward=sigmoid)
 
 for device in CUDA_DEVICES:
     kernels.register_operation(SoftmaxLoss, device, DTYPE, forward=softmax_loss)
