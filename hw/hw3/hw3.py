@@ -880,9 +880,9 @@ print("numpy's answer:       ", C.sum(axis=1).ravel())
 #
 # ```cpp
 # void CountPositive(const AlignedArray& a, AlignedArray* out, size_t reduce_size) {
-#   for (size_t i = 0; i < out->size; i++) {
-#     const scalar_t* first = a.ptr + i * reduce_size;
-#     out->ptr[i] = std::count_if(first, first + reduce_size, [](scalar_t x) { return x > 0; });
+#   for (size_t run = 0; run < out->size; run++) {
+#     const scalar_t* first = a.ptr + run * reduce_size;
+#     out->ptr[run] = std::count_if(first, first + reduce_size, [](scalar_t x) { return x > 0; });
 #   }
 # }
 # ```
@@ -1066,9 +1066,10 @@ print("tile after tile:", tiles.ravel())
 #
 # ```cpp
 # void Matvec(const AlignedArray& a, const AlignedArray& x, AlignedArray* out, int64_t m, int64_t n) {
-#   Fill(out, 0);
 #   for (int64_t i = 0; i < m; i++) {
-#     for (int64_t k = 0; k < n; k++) out->ptr[i] += a.ptr[i * n + k] * x.ptr[k];
+#     float dot = 0;
+#     for (int64_t k = 0; k < n; k++) dot += a.ptr[i * n + k] * x.ptr[k];
+#     out->ptr[i] = dot;
 #   }
 # }
 # ```
