@@ -12,6 +12,7 @@ lines of JSON, written as they come, so that a process that dies still leaves wh
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -159,7 +160,8 @@ def limit(memory: int, seconds: int) -> None:
         _, hard = resource.getrlimit(what)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         if value > 0 or what == resource.RLIMIT_CORE:
-            resource.setrlimit(what, (value, hard))
+            with contextlib.suppress(ValueError, OSError):  # some systems refuse some limits
+                resource.setrlimit(what, (value, hard))
 
 
 def main(path: str) -> int:
