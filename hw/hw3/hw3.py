@@ -557,8 +557,17 @@ for element in range(6):
 # place $i$ of the memory of `a`. There is at least one element, and every place that the view names
 # lies inside the memory: the caller has checked. Cost: one pass over the elements.
 #
-# All three walk the same way. **Write the walk once**, as a function of its own, and let each of
-# the three say only what happens at an element.
+# All three walk the same way. **Write the walk once** and let each of the three say only what
+# happens at an element: the blank suggests a function `ForEachElement(shape, strides, offset,
+# visit)`, which calls `visit(i, position)` for every element. What is to happen there is handed
+# over as a *lambda*, a function without a name that may use the variables around it. Printing a
+# view, for example, would be
+#
+# ```cpp
+# ForEachElement(shape, strides, offset, [&](int64_t i, int64_t position) {
+#   std::printf("element %ld is %g\n", i, a.ptr[position]);
+# });
+# ```
 #
 # ### A neighbour, complete
 #
@@ -730,7 +739,7 @@ print("a > b ? a : b:  ", larger(nan, 1), larger(1, nan))
 # Every comparison with NaN is false, so the obvious formula loses a NaN, or keeps it, depending on
 # which side it stands. Losing it is worse than it looks: a NaN in a loss is a message that
 # something went wrong, and a maximum in the middle of the network would swallow it. In our library
-# **a NaN wins**.
+# **a NaN wins**: the function `Max(a, b)`, given in the file, sees to it. Read how.
 #
 # ### Yours
 
