@@ -137,7 +137,7 @@ def test_ewisepow_forward():
 # ---- question 2: backward -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scalar", [2, 3, 0.5, -1.5, 1])
+@pytest.mark.parametrize("scalar", [2, 3, 0.5, -1.5, 1, 0])
 def test_power_scalar_backward(scalar):
     check_backward(lambda a: ndl.power_scalar(a, scalar), lambda a: a**scalar, positive(3, 2))
 
