@@ -9,21 +9,36 @@
 namespace needle {
 namespace cuda {
 
-scalar_t* CudaArray::Allocate(size_t size) {
-  if (size > SIZE_MAX / sizeof(scalar_t)) throw std::bad_alloc();
-  void* ptr = nullptr;
-  const size_t bytes = size * sizeof(scalar_t);
-  const cudaError_t status = cudaMalloc(&ptr, bytes ? bytes : 1);  // of nothing, too: an error then tells of no device
+namespace {
+
+void* AllocateFromCuda(int64_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw std::bad_alloc();
   }
   CheckStatus(status, "cudaMalloc", __FILE__, __LINE__);
-  return static_cast<scalar_t*>(ptr);
+  return memory;
 }
 
-void CudaArray::Free(scalar_t* ptr) {
-  cudaFree(ptr);  // unchecked: a destructor must not throw, and at exit the driver may be gone already
+void FreeByCuda(void* memory, int64_t /*bytes*/) noexcept {
+  cudaFree(memory);  // unchecked: a destructor must not throw, and at exit the driver may be gone already
+}
+
+MemorySource current_source{&AllocateFromCuda, &FreeByCuda};
+
+}  // namespace
+
+void SetMemorySource(const MemorySource& source) {
+  current_source = source;
+}
+
+void CudaArray::Allocate() {
+  if (size > INT64_MAX / sizeof(scalar_t)) throw std::bad_alloc();
+  bytes_ = size ? static_cast<int64_t>(size * sizeof(scalar_t)) : 1;  // of nothing, too: an error then tells of no device
+  ptr = static_cast<scalar_t*>(current_source.allocate(bytes_));
+  free_ = current_source.free;
 }
 
 void CopyFromHost(const scalar_t* from, CudaArray& to) {

@@ -16,20 +16,33 @@ namespace cuda {
 using scalar_t = float;
 using Dims = std::vector<int64_t>;  // a shape, or strides in elements (which may be negative)
 
+/// Who gives memory on the device and takes it back.
+struct MemorySource {
+  void* (*allocate)(int64_t bytes);
+  void (*free)(void* memory, int64_t bytes) noexcept;
+};
+
+/// What arrays made from now on ask for memory.  Without it they ask CUDA itself, which waits for all kernels.
+void SetMemorySource(const MemorySource& source);
+
 /// Flat storage of `size` floats in the memory of the device, not initialised.  Only kernels and copies may follow ptr:
 /// on the host it leads nowhere.  Shape, strides and offset live in Python.
 struct CudaArray {
-  explicit CudaArray(size_t size) : ptr(Allocate(size)), size(size) {}
+  explicit CudaArray(size_t size) : ptr(nullptr), size(size) { Allocate(); }
   CudaArray(const CudaArray&) = delete;
   CudaArray& operator=(const CudaArray&) = delete;
-  ~CudaArray() { Free(ptr); }
+  ~CudaArray() {
+    if (free_) free_(ptr, bytes_);
+  }
 
   scalar_t* ptr;
   size_t size;
 
  private:
-  static scalar_t* Allocate(size_t size);
-  static void Free(scalar_t* ptr);
+  void Allocate();
+
+  void (*free_)(void* memory, int64_t bytes) noexcept = nullptr;  // of the source that the memory came from
+  int64_t bytes_ = 0;
 };
 
 /// Copy `to.size` elements from the host's memory.

@@ -212,6 +212,8 @@ def _native_device(name: str, absence: str | Callable[[], str], modules: str = "
         storage |= {dtype: partial(typed.Buffer, dtype=dtype) for dtype in others}
         wrappers |= {dtype: typed.wrap for dtype in others if hasattr(typed, "wrap")}
         native.register_typed(name, typed, course)
+        if hasattr(typed, "_memory_source") and hasattr(course, "_set_memory_source") and not remark:
+            course._set_memory_source(*typed._memory_source())  # an emulator tells more if every array is its own
     return BackendDevice(name, course, storage, wrappers, remark=remark)
 
 

@@ -95,7 +95,7 @@ void* Allocator::FromSystem(int64_t bytes) {
     cudaGetLastError();
     throw std::bad_alloc();
   }
-  CUDA_CHECK(status);
+  CheckStatus(status, "cudaMalloc", __FILE__, __LINE__);
   stats_.system_allocations++;
   return memory;
 }

@@ -1,23 +1,14 @@
-// What all launches have in common: errors that become exceptions, and how many blocks to start.
+// What all launches have in common: CUDA_CHECK, how many blocks to start, and which elements a thread takes.
 #ifndef NEEDLE_KERNELS_CUDA_LAUNCH_H_
 #define NEEDLE_KERNELS_CUDA_LAUNCH_H_
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
+
+#include "../../cuda_check.h"
 
 namespace needle {
 namespace cuda {
-
-inline void Check(cudaError_t status, const char* call, const char* file, int line) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();  // forget it, or the next launch would report it again
-  throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(status) + ", from " + call + " at " + file + ":" +
-                           std::to_string(line));
-}
 
 constexpr int kWarp = 32;
 constexpr int kThreads = 256;  // to a block: eight warps hide each other's waits, and any GPU has room for some blocks
@@ -31,9 +22,6 @@ inline unsigned BlocksFor(int64_t threads, int64_t threads_of_a_block = kThreads
 
 }  // namespace cuda
 }  // namespace needle
-
-/// Turn the failure of a CUDA call into a std::runtime_error, which Python sees as a RuntimeError.
-#define CUDA_CHECK(call) ::needle::cuda::Check((call), #call, __FILE__, __LINE__)
 
 /// The elements of one thread: neighbours in a warp take neighbours in memory, so that one access serves all 32.
 #define GRID_STRIDE(i, size)                                                                        \

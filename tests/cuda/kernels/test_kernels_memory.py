@@ -124,6 +124,26 @@ def test_from_numpy_takes_the_right_array_alone(kernels: Kernels) -> None:
     assert kernels.down(out).tolist() == [0, 6, 2, 8, 4, 10]
 
 
+SHARING = """
+from needle.backend_ndarray import kernels_cuda_emu as kernels, ndarray_backend_cuda_emu as course
+early = course.Array(1000)  # from CUDA itself
+course._set_memory_source(*kernels._memory_source())
+a, nothing = course.Array(2**18), course.Array(0)
+assert kernels.memory_stats()["live"] == 2**20 + 512
+address = a.ptr()
+del a, nothing, early
+assert kernels.memory_stats()["live"] == 0
+assert kernels.memory_stats()["cached"] == 2**20 + 512
+assert kernels.Buffer(2**17, "float64").ptr() == address
+"""
+
+
+def test_the_courses_arrays_can_share_the_cache(emulator: object) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON)}
+    done = subprocess.run([sys.executable, "-c", SHARING], env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_argument_crashes_a_kernel_or_leads_it_astray(kernels: Kernels, seed: int) -> None:
     module = kernels.__name__.rsplit(".", 1)[1]
