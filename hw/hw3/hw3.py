@@ -144,7 +144,8 @@ print("in order:", turned.reshape(6), "  steps in memory:", np.diff(turned.resha
 # | in | `new_shape`, a tuple; one of its entries may be −1, which stands for whatever number fits |
 # | out | an NDArray of that shape with the same elements in the same order |
 # | a view? | yes, if the array is compact: same `_handle`, nothing copied |
-# | error | a `ValueError` if the number of elements differs, with both shapes in its message |
+# | given | `infer_shape`, above the blank, has filled in a −1, and refused a shape with another number of elements |
+# | a view with other strides | `self._view(shape, strides, offset)`; or `as_strided`, which keeps the offset |
 # | cost | none for a compact array; one pass over the elements otherwise |
 #
 # ### A neighbour, complete
@@ -182,7 +183,7 @@ check("hw3/reshape")
 #
 # - *a view must not copy*: you called `compact()` and then copied, or went through NumPy;
 # - *the values are right, the strides are not*: you kept the old strides;
-# - *DID NOT RAISE*: nothing compares the numbers of elements.
+# - *the view shows other elements than it should*: its offset got lost (`self._offset`).
 #
 # ### Look at it
 #
@@ -241,7 +242,7 @@ for axes in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
 #
 # | | |
 # |---|---|
-# | in | `new_axes`, each axis of the array exactly once; negative numbers count from the end |
+# | in | `new_axes`, each axis of the array exactly once; the lines above the blank have seen to that, and made negative numbers positive |
 # | out | a view whose element at $(i_0, i_1, …)$ is the old element with $i_k$ at axis `new_axes[k]` |
 # | cost | none; the memory is shared |
 #
@@ -333,7 +334,7 @@ draw.memory(shape=(3, 4), strides=(1, 0))
 # |---|---|
 # | in | `new_shape`, at least as long as the array's shape |
 # | out | a view of that shape; stretched and new axes have stride 0, the others keep theirs |
-# | error | a `ShapeError`, which is an `AssertionError` too, if an extent is neither equal nor 1 |
+# | given | an extent that is neither equal nor 1 has been refused above the blank |
 # | cost | none |
 #
 # ### A neighbour, complete
@@ -429,14 +430,15 @@ draw.memory(shape=(3, 2), strides=(12, 3), offset=1, size=30)
 #
 # | | |
 # |---|---|
-# | in | integers and slices, at most one for each axis; `...` and missing indices mean whole axes |
+# | in | `idxs`, an integer or a slice for each axis: `...` and missing indices have been filled in above the blank |
 # | out | a view. **An integer keeps its axis**, with extent 1: `a[2, 1:3]` of a (5, 6) array has shape (1, 2) |
 # | error | `IndexError` for an integer that is out of bounds; a slice is cut to what is there, as in Python |
 # | cost | none |
 #
 # That an integer keeps its axis is different from NumPy; it makes every index a slice, and your
-# method a single rule. `process_slice(slice, axis)` is given and fills in what a slice leaves open:
-# `[:]`, negative and missing numbers.
+# method a single rule. Two helpers are given: `self.process_slice(slice, axis)` fills in what a
+# slice leaves open (`[:]`, negative and missing numbers), `indexing.as_slice(integer, extent,
+# axis)` makes a slice of an integer, or raises the IndexError.
 #
 # ### A neighbour, complete
 #
