@@ -23,6 +23,8 @@ std::mutex api_mutex;
 namespace {
 
 constexpr size_t kWantedBytes = size_t{64} << 30, kLeastBytes = size_t{1} << 30;
+// Closing and opening an array takes time with its size. The fast build leaves large ones open.
+constexpr size_t kLargeBytes = size_t{1} << 20;
 constexpr int kUnwritten = 0xff;  // four of them are a NaN
 
 size_t arena_pages, next_page = 1;
@@ -170,6 +172,7 @@ void OpenForKernel(Allocation& allocation) {
 
 void Close(Allocation& allocation) {
   if (!options.guard || allocation.kind != MemoryKind::kDevice) return;
+  if (allocation.size > kLargeBytes && !checks->GuardLarge()) return;
   if (allocation.open.exchange(false)) Protect(allocation, PROT_NONE);
 }
 

@@ -1,7 +1,8 @@
 // Device memory: a range of addresses of its own, in which each array ends at a page that nobody may touch.
 //
 // An array holds NaNs until it is written, its address is not used again while there are others, and outside of kernels
-// it cannot be read or written at all: code of the host that uses a device pointer is told so.
+// it cannot be read or written at all: code of the host that uses a device pointer is told so (in the fast build up to a
+// megabyte).
 #ifndef CUDA_EMU_ARENA_H_
 #define CUDA_EMU_ARENA_H_
 

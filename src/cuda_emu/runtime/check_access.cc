@@ -78,6 +78,7 @@ uint8_t* SharedWritten(const char* address) {
 class CheckBuild : public Checks {
  public:
   bool OneWorker() const override { return true; }
+  bool GuardLarge() const override { return true; }
   bool SeeTimeOuts() const override { return true; }
 
   void Allocated(Allocation& allocation) override {

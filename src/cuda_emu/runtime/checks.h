@@ -14,6 +14,7 @@ class Checks {
  public:
   virtual ~Checks() = default;
   virtual bool OneWorker() const { return false; }  // one block at a time, so that reports repeat exactly
+  virtual bool GuardLarge() const { return false; }  // keep the host from large arrays too, whatever it costs
   virtual bool SeeTimeOuts() const { return false; }  // checks leave a kernel that has timed out, at a known line
   virtual void Allocated(Allocation&) {}
   virtual void Freed(Allocation&) {}
