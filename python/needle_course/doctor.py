@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -22,16 +23,15 @@ from .tree import RECORD, LearnerTree
 OLDEST_PYTHON, OLDEST_NUMPY, OLDEST_CMAKE = (3, 10), (1, 26), (3, 24)
 PACKAGES = ("pytest", "typer", "rich", "merge3", "jupytext", "nbformat", "nbclient", "ipykernel")
 DEVICES = """
+import json
 import needle as ndl
-for device in (ndl.cpu(), getattr(ndl, "cuda", lambda: None)()):
-    if device is not None:
-        print(device, "works" if device.enabled() else "is not there")
+if hasattr(ndl, "device_report"):
+    print(ndl.device_report().to_json())
+else:
+    rows = [{"name": str(device), "usable": device.enabled(), "detail": "NumPy arrays"} for device in ndl.all_devices()]
+    print(json.dumps(rows))
 """
-DATA = {
-    "mnist": "mnist/train-images-idx3-ubyte.gz",
-    "cifar10": "cifar-10-batches-py",
-    "ptb": "ptb/train.txt",
-}
+DATA = {"mnist": ("mnist",), "cifar10": ("cifar-10-batches-py",), "ptb": ("ptb", "shakespeare")}  # folders
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def run(course: Any, root: Path) -> list[Finding]:
     """Everything worth knowing before one asks for help. `root` is a learner's tree, a checkout or any folder."""
     findings = [python(), numpy(), *packages(), compiler(), cmake(), headers()]
     findings += [*tree(root), *devices(root)]
-    return [*findings, *(data(name) for name in datasets(course))]
+    return [*findings, *(data(name, root) for name in datasets(course))]
 
 
 # ---- the machine ----------------------------------------------------------------------------------------------------
@@ -115,13 +115,17 @@ def headers() -> Finding:
 
 def tree(root: Path) -> Iterator[Finding]:
     """What became of a learner's tree since it was made."""
+    if not (root / RECORD).is_file() and (root / "hw" / "stages.toml").is_file():
+        yield Finding("tree", "ok", f"{root}, the course itself")
+        return
     if not (root / RECORD).is_file():
         yield Finding("tree", "note", f"{root} is no learner's tree", "make one: needle-course starter hw0 --out DIR")
         return
     try:
         learner = LearnerTree.read(root)
     except UserError as error:
-        yield Finding("tree", "bad", str(error), "needle-course restore")
+        what, _, advice = str(error).partition("; ")
+        yield Finding("tree", "bad", what, advice)
         return
     yield Finding("tree", "ok", f"{root}, at {learner.stage}, release {learner.version}")
     missing = [path for path in learner.given if not (root / path).is_file()]
@@ -142,13 +146,17 @@ def devices(root: Path) -> Iterator[Finding]:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
         yield Finding("needle", "bad", last, "mend the file that the error names; `make lib` builds what is compiled")
-    for line in done.stdout.splitlines():
-        works = line.endswith("works")
-        yield Finding("device", "ok" if works else "note", line, "" if works else hint_of(line))
+    for row in json.loads(done.stdout) if done.returncode == 0 else ():
+        yield device(**row)
 
 
-def hint_of(line: str) -> str:
-    return "no GPU is needed: CUDA questions run on the emulator" if "cuda" in line else "make lib"
+def device(name: str, usable: bool, detail: str) -> Finding:
+    """What needle says of a device; only the CPU is needed."""
+    if usable:
+        return Finding(f"device {name}", "ok", detail)
+    if "cuda" in name:
+        return Finding(f"device {name}", "note", detail, "no GPU is needed: CUDA questions run on the emulator")
+    return Finding(f"device {name}", "bad", detail, "make lib")
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -158,12 +166,15 @@ def datasets(course: Any) -> list[str]:
     return list(dict.fromkeys(name for stage in course.stages.values() for name in stage.data)) if course else []
 
 
-def data(name: str) -> Finding:
-    folder = os.environ.get("NEEDLE_DATA_DIR")
-    if folder and Path(folder, DATA.get(name, name)).exists():
-        return Finding(f"data: {name}", "ok", f"in {folder}")
-    seen = f"not in NEEDLE_DATA_DIR ({folder})" if folder else "NEEDLE_DATA_DIR is not set"
-    return Finding(f"data: {name}", "note", seen, "checks use small built-in data; set it to train on the real set")
+def data(name: str, root: Path) -> Finding:
+    """Whether a data set lies where needle looks for it."""
+    chosen = os.environ.get("NEEDLE_DATA_DIR")
+    places = [Path(chosen)] if chosen else [root / "data"]
+    found = [place / folder for place in places for folder in DATA.get(name, (name,)) if (place / folder).is_dir()]
+    if found:
+        return Finding(f"data {name}", "ok", f"in {found[0]}")
+    seen = f"not in {places[0]}" + ("" if chosen else ", and NEEDLE_DATA_DIR is not set")
+    return Finding(f"data {name}", "note", seen, "checks use small built-in data; the real set is for training on it")
 
 
 # ---- small helpers --------------------------------------------------------------------------------------------------
