@@ -33,7 +33,7 @@ blocks inside blocks, but nothing stands inside a region.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -350,7 +350,7 @@ def _blocks(pieces: Collection[Piece]) -> Iterator[StageBlock]:
             yield from _blocks(piece.pieces)
 
 
-def _changed(pieces: Collection[Piece], change) -> list[Piece]:
+def _changed(pieces: Collection[Piece], change: Callable[[Region], Region]) -> list[Piece]:
     """The pieces with change(region) in place of each region."""
     return [
         change(piece)
