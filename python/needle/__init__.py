@@ -50,13 +50,15 @@ __all__ += [
 
 # <<< hw2
 # >>> hw3
-__all__ += ["backend_ndarray"]  # noqa: F405 - by __getattr__ below
+__all__ += ["backend_ndarray", "device_report"]  # noqa: F405 - by __getattr__ below
 
 
 def __getattr__(name: str) -> object:
-    """Our own array library, which np mode loads only when somebody asks for it."""
+    """Our own array library, which np mode loads only when somebody asks for it, and the report on its devices."""
     if name == "backend_ndarray":
         return importlib.import_module(".backend_ndarray", __name__)
+    if name == "device_report":
+        return importlib.import_module(".backend_ndarray.report", __name__).device_report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

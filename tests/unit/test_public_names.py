@@ -11,7 +11,9 @@ def words(text: str) -> set[str]:
 
 
 TENSORS = words("Tensor TensorTuple Value Op TensorOp TensorTupleOp NDArray")
-DEVICES = words("BACKEND Device all_devices array_api as_device cpu cpu_numpy cuda cuda_emu default_device device")
+DEVICES = words("""
+    BACKEND Device all_devices array_api as_device cpu cpu_numpy cuda cuda_emu default_device device device_report
+""")
 TRANSFORMS = words("grad value_and_grad vjp jvp hvp hessian")
 RECORDING = words("enable_grad no_grad is_recording execution_hook detect_anomaly")
 FILES = words("save load save_checkpoint load_checkpoint")
