@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .console import emit, note, say, shortened, working
+from .console import emit, never_fail_to_print, note, say, shortened, working
 from .errors import UserError
 
 app = typer.Typer(
@@ -42,6 +42,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="one JSON document on stand
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns its exit status."""
+    never_fail_to_print()
     try:
         return app(args=arguments, prog_name="needle-course", standalone_mode=False) or 0
     except UserError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,9 +28,16 @@ def shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
+def never_fail_to_print() -> None:
+    """A terminal that lacks a sign, or a path that is no UTF-8, shows a question mark; no command stops at it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def emit(document: Any) -> None:
     """The result for machines: one JSON document, and nothing else, on standard output."""
-    print(json.dumps(document, indent=2, ensure_ascii=False), flush=True)
+    print(json.dumps(document, indent=2), flush=True)
 
 
 def track(items: Sequence[Item], what: str) -> Iterator[Item]:

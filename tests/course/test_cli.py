@@ -83,6 +83,14 @@ def test_the_module_runs_and_its_status_is_the_commands(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1 and "gone: no such folder" in done.stderr
 
 
+def test_a_terminal_without_our_signs_is_no_reason_to_stop(learner: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PYTHONIOENCODING": "ascii"}
+    for command, found in ((["status"], "0 of 2"), (["doctor"], "->"), (["status", "--json"], "n\\u00e4edle")):
+        words = [sys.executable, "-m", "needle_course", *command, "--dir", str(learner)]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True)
+        assert "Traceback" not in done.stderr and found.replace("->", "?") in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
