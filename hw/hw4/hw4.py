@@ -1025,8 +1025,8 @@ draw.chain(blocks, shortcuts=[(1, 2), (4, 5)], alt="ResNet9.")
 # | `train_cifar10(model, dataloader, n_epochs, optimizer, lr, weight_decay, loss_fn)` | makes the optimizer, runs the passes; `loss_fn` is a *class* here |
 # | `evaluate_cifar10(model, dataloader, loss_fn)` | one pass without learning |
 #
-# All three start with `np.random.seed(4)`. Batches may live on another device than the model: move
-# them. A neighbour, complete: the loop of the second homework.
+# All three start with `np.random.seed(4)`, which is given. Batches may live on another device than
+# the model: move them. A neighbour, complete: the loop of the second homework.
 
 # %%
 show_source("apps/epoch")
@@ -1597,7 +1597,7 @@ print("cut every ten steps:                        ", states_alive(True))
 # | `LanguageModel(embedding_size, output_size, hidden_size, num_layers=1, seq_model="rnn", …)` | an `Embedding`, an `RNN` or `LSTM`, a `Linear` to `output_size` scores, made in this order |
 # | its forward | x (T, B), state or None → scores (T · B, output_size), state |
 # | `epoch_general_ptb(data, model, seq_len, loss_fn, opt, clip, …)` | one pass over a batchified text, in pieces of `seq_len`, state carried and detached; returns accuracy and mean loss over *words* |
-# | `train_ptb`, `evaluate_ptb` | as in part 3.7; all three start with `np.random.seed(4)` |
+# | `train_ptb`, `evaluate_ptb` | as in part 3.7 |
 #
 # The row of a number in a table is, as a product, a one-hot vector times the table. Picking the row
 # (`ops.take`) gives the same and is cheaper. What flows back into the table? Each row gets the sum
