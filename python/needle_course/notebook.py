@@ -9,6 +9,7 @@ A source is jupytext's percent format with two additions:
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -116,7 +117,9 @@ def setup_cell(stage: str, source: str = "") -> str:
     """The code of the first cell: finds the tree of this course, or unpacks it, and calls `lab.setup`."""
     code = Path(__file__).with_name("setup_cell.py").read_text(encoding="utf-8")
     body = code.split("# ---- the cell\n", 1)[1].strip()
-    return body.replace('STAGE = "hw0"', f'STAGE = "{stage}"').replace('SOURCE = ""', f"SOURCE = {source!r}")
+    return body.replace('STAGE = "hw0"', f'STAGE = "{stage}"').replace(
+        'SOURCE = ""', f"SOURCE = {json.dumps(source, ensure_ascii=False)}"
+    )
 
 
 # ---- hints ----------------------------------------------------------------------------------------------------------
