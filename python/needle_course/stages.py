@@ -343,7 +343,8 @@ def _check(course: Course, reader: _Reader) -> None:
             raise reader.fail(
                 reader.line_of(question.id), f"{question.id}: also a part; only its sole part may share its id"
             )
-        for item in (question, *question.parts):
+        items: list[Question | Part] = [question, *question.parts]
+        for item in items:
             _check_needs(course, reader, item, order)
     for rule in course.rules:
         if rule.stage not in (*course.stages, regions.NEVER):
