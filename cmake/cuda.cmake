@@ -86,7 +86,7 @@ macro(needle_find_cuda out)
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    find_program(needle_nvcc NAMES nvcc NO_CACHE)
+    find_program(needle_nvcc NAMES nvcc NO_CACHE NO_CMAKE_SYSTEM_PATH)  # on PATH, as check_language looks
     if(needle_nvcc)
       set(${out} "${needle_nvcc} cannot compile with this C++ compiler; update one of them, or set CUDACXX and CUDAHOSTCXX")
     else()
