@@ -331,5 +331,6 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaDeviceReset() {
   last_error = cudaSuccess;
+  ForgetAttributes();
   return cudaSuccess;
 }

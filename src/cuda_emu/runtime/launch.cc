@@ -19,7 +19,7 @@ std::atomic<uint32_t> launch_number{0};
 
 namespace {
 
-size_t allowed_shared_bytes = kStaticSharedBytes;
+size_t allowed_shared_bytes = kStaticSharedBytes;  // for all kernels: what one asks for, all get
 
 // A child must not inherit a lock that another thread of its parent holds.
 void BeFitForForks() {
@@ -72,6 +72,10 @@ cudaError_t AllowDynamicShared(int bytes) {
   }
   allowed_shared_bytes = std::max(allowed_shared_bytes, static_cast<size_t>(bytes));
   return cudaSuccess;
+}
+
+void ForgetAttributes() {
+  allowed_shared_bytes = kStaticSharedBytes;
 }
 
 void RunGrid(const Grid& grid) {

@@ -147,6 +147,9 @@ inline unsigned LinearThread() {
 
 Worker* NewWorker();
 
+/// Undo what cudaFuncSetAttribute has allowed.
+void ForgetAttributes();
+
 /// Run the block of this number, on the worker of this thread.
 void RunBlock(uint32_t linear, uint3 index);
 

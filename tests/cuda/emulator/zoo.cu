@@ -451,6 +451,7 @@ TEST_FUNCTION(dynamic_memory_in_elements) {
   Finish();
 }
 TEST_FUNCTION(much_dynamic_memory) {
+  Check(cudaDeviceReset());  // another test may have allowed it
   Device<> a(256);
   UseDynamic<<<1, 256, 64 * 1024>>>(a.p);
   Finish();
