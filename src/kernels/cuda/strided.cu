@@ -5,6 +5,7 @@
 
 #include "../view.h"
 #include "launch.h"
+#include "transpose.h"
 
 namespace needle {
 namespace {
@@ -139,6 +140,7 @@ void Compact(const Buffer& a, Buffer& out, const Dims& shape, const Dims& stride
   CheckApart("compact", a, out);
   if (out.size() == 0) return;
   const View view = Simplify(shape, safe, offset);
+  if (cuda::CompactTransposed(a, view, out)) return;
   VisitWidths(a.dtype(), out.size(), [&](auto* word, auto* index) {
     LaunchGather<std::remove_pointer_t<decltype(word)>, std::remove_pointer_t<decltype(index)>>(a, view, out);
   });

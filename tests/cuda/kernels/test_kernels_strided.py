@@ -22,6 +22,13 @@ VIEWS = {
     "six axes": ((2, 2, 2, 2, 2, 2), (1, 2, 4, 8, 16, 32), 3),
     "eight axes": ((1, 2, 1, 3, 1, 2, 1, 2), (0, 60, 0, -7, 0, 2, 0, 20), 30),
 }
+LARGE = [  # transposed by tiles of 32 x 32
+    ((70, 33), (1, 0)),
+    ((32, 64), (1, 0)),
+    ((3, 40, 50), (0, 2, 1)),
+    ((40, 3, 35), (2, 1, 0)),
+    ((2, 33, 5, 34), (3, 2, 0, 1)),
+]
 REPEATING = {"broadcast": ((3, 4, 6), (0, 6, 1), 10), "windows": ((5, 3), (1, 1), 2)}
 
 
@@ -50,6 +57,27 @@ def test_writes(kernels: Kernels, layout: str, dtype: str) -> None:
     kernels.scalar_setitem(values.size, 1, storage, *view)
     as_view(wanted, *view)[...] = 1
     assert_close(kernels.down(storage), wanted)
+
+
+@params("dtype", ["float32", "float64", "bool"])
+@params(
+    ("shape", "axes"),
+    [
+        ((70, 33), (1, 0)),
+        ((32, 64), (1, 0)),
+        ((3, 40, 50), (0, 2, 1)),
+        ((40, 3, 35), (2, 1, 0)),
+        ((2, 33, 5, 34), (3, 2, 0, 1)),
+    ],
+)
+def test_large_transposed_views(kernels: Kernels, shape: tuple[int, ...], axes: tuple[int, ...], dtype: str) -> None:
+    a = some(shape, dtype)
+    view = a.transpose(axes)
+    strides = tuple(stride // a.itemsize for stride in view.strides)
+    assert_close(kernels.run("compact", a, view.shape, strides, 0, out=(view.shape, dtype)), view)
+    flipped, last = view[..., ::-1], (view.shape[-1] - 1) * strides[-1]
+    got = kernels.run("compact", a, view.shape, (*strides[:-1], -strides[-1]), last, out=(view.shape, dtype))
+    assert_close(got, flipped)
 
 
 @params("layout", REPEATING)
