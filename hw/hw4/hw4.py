@@ -980,7 +980,7 @@ def arriving(depth, residual):
     np.random.seed(0)
     layers = []
     for _ in range(depth):
-        block = ndl.nn.Sequential(ndl.nn.Linear(16, 16), ndl.nn.Tanh())
+        block = ndl.nn.Sequential(ndl.nn.Linear(16, 16), ndl.nn.ReLU())
         block.modules[0].weight.data = block.modules[0].weight.data * 0.3
         layers.append(ndl.nn.Residual(block) if residual else block)
     x = ndl.Tensor(np.random.randn(4, 16))
