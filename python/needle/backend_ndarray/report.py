@@ -60,7 +60,8 @@ def _numpy_detail(device: BackendDevice) -> str:
 def _cuda_detail(device: BackendDevice) -> str:
     """The card and what was built for it; of the emulator, that it is none."""
     build = device.__device_name__
-    facts: dict = getattr(device.mod, "device_facts", dict)()  # a kernel file with bindings of its own has no such function
+    # a kernel file with bindings of its own has no such function
+    facts: dict = getattr(device.mod, "device_facts", dict)()
     if "emulated" not in build and facts:
         build = f"{facts['name']}, {facts['memory'] / 2**30:.0f} GiB, compute capability {facts['capability']}"
     kind = device.mod.__name__.rpartition("ndarray_backend_")[2] if device.mod else ""
