@@ -1,5 +1,5 @@
-// Cooperative groups, the basics: the block, tiles of a warp (thread_block_tile, tiled_partition), the lanes that are
-// active, and reduce().  There are no groups larger than a block.
+// Cooperative groups, the basics: the block, and tiles of a warp (thread_block_tile, tiled_partition).  There are no groups
+// larger than a block.
 #ifndef CUDA_EMU_COOPERATIVE_GROUPS_H_
 #define CUDA_EMU_COOPERATIVE_GROUPS_H_
 
@@ -77,30 +77,6 @@ inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
 template <class Group>
 inline void sync(const Group& group, CUDA_EMU_WHERE) {
   group.sync(file, line);
-}
-
-// ---- reduce()
-
-template <class T>
-struct plus {
-  T operator()(T a, T b) const { return a + b; }
-};
-template <class T>
-struct less {
-  T operator()(T a, T b) const { return b < a ? b : a; }
-};
-template <class T>
-struct greater {
-  T operator()(T a, T b) const { return a < b ? b : a; }
-};
-
-/// Every thread of the tile gets the combination of the values of all of them.
-template <unsigned Size, class Parent, class T, class Combine>
-inline T reduce(const thread_block_tile<Size, Parent>& tile, T value, Combine combine, CUDA_EMU_WHERE) {
-  for (unsigned distance = Size / 2; distance > 0; distance /= 2) {
-    value = combine(value, tile.shfl_xor(value, distance, file, line));
-  }
-  return value;
 }
 
 }  // namespace cooperative_groups

@@ -186,12 +186,12 @@ TEST_FUNCTION(halves_are_rounded_to_nearest_even) {
     Expect(__half_as_ushort(__half(std::nextafterf(middle, 1e9f))) == bits + 1, "above the middle");
   }
   Expect(__half_as_ushort(__half(65519.0f)) == 0x7bff && __hisinf(__half(65520.0f)) == 1, "the largest");
-  Expect(__half_as_ushort(__half(-0.0f)) == 0x8000 && __hisinf(__half(-CUDART_INF_F)) == -1, "signs");
+  Expect(__half_as_ushort(__half(-0.0f)) == 0x8000 && __hisinf(__half(-INFINITY)) == -1, "signs");
 }
 __global__ void HalfAxpy(const __half* x, __half2* y, __half a) {
   const int i = threadIdx.x;
   y[i] = __hfma2(__half2half2(a), __halves2half2(x[2 * i], x[2 * i + 1]), y[i]);
-  if (i == 0) y[0].x += __float2half(0.5f) * half(2);
+  if (i == 0) y[0].x += __float2half(0.5f) * hsqrt(half(4));
 }
 TEST_FUNCTION(half_arithmetic_in_a_kernel) {
   Device<__half> x(std::vector<__half>{1, 2, 3, 4});
@@ -200,13 +200,13 @@ TEST_FUNCTION(half_arithmetic_in_a_kernel) {
   Finish();
   const std::vector<__half2> got = y.Get();
   Expect(float(got[0].x) == 4 && float(got[0].y) == 7 && __half22float2(got[1]).y == 15, "a x + y");
-  Expect(__hlt(__half(1), __half(2)) && __hmax(__half(1), __half(2)) == __half(2) && hsqrt(__half(4)) == __half(2), "compare");
+  Expect(__hlt(__half(1), __half(2)) && __hmax(__half(1), __half(2)) == __half(2), "compare");
 }
 
 // ---- functions of the device
 
 __global__ void Functions_(float* f, int* i, long long* clock) {
-  f[0] = rsqrtf(4), f[1] = __expf(0), f[2] = __saturatef(7), f[3] = __fdividef(1, 4), f[4] = max(1, 2.5f), f[5] = __ldg(&f[0]);
+  f[0] = rsqrtf(4), f[1] = __expf(0), f[2] = __saturatef(7), f[3] = __fdividef(1, 4), f[4] = max(CUDART_PI_F, 2.5f), f[5] = __ldg(&f[0]);
   i[0] = __popc(0xff), i[1] = __clz(1), i[2] = __ffs(8), i[3] = __brev(1) == 0x80000000u, i[4] = __float_as_int(1.0f);
   i[5] = __umulhi(0x80000000u, 4u), i[6] = __float2int_rn(2.5f), i[7] = min(3, 2);
   clock[0] = clock64();
@@ -222,10 +222,10 @@ TEST_FUNCTION(device_functions) {
   Device<long long> clock(2, 0);
   Functions_<<<1, 1>>>(f.p, i.p, clock.p);
   Finish();
-  Expect((f.Get() == std::vector<float>{0.5f, 1, 1, 0.25f, 2.5f, 0.5f, 5}), "floating point");
+  Expect((f.Get() == std::vector<float>{0.5f, 1, 1, 0.25f, CUDART_PI_F, 0.5f, 5}), "floating point");
   Expect((i.Get() == std::vector<int>{8, 31, 4, 1, 0x3f800000, 2, 2, 2}), "integers");
   Expect(clock.Get()[1] > clock.Get()[0], "a clock that goes");
-  Expect(sizeof(float3) == 12 && alignof(float4) == 16 && alignof(double4) == 16 && alignof(uchar4) == 4, "vectors");
+  Expect(sizeof(float3) == 12 && alignof(float4) == 16 && alignof(uchar4) == 4, "vectors");
 }
 
 // ---- for the tests of the profile

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 
 #include <cmath>
 #include <numeric>

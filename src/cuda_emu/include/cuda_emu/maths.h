@@ -11,14 +11,20 @@
 #include <limits>
 #include <type_traits>
 
-// ---- min and max take mixed arithmetic types, as in CUDA
+// ---- min and max: of integers of one size, signed or not, and of floats and doubles.  CUDA has no others either.
 
-template <class A, class B, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
+namespace cuda_emu {
+template <class A, class B>
+constexpr bool kAlike = (std::is_integral_v<A> && std::is_integral_v<B> && sizeof(A) == sizeof(B)) ||
+                        (std::is_floating_point_v<A> && std::is_floating_point_v<B>);
+}  // namespace cuda_emu
+
+template <class A, class B, class = std::enable_if_t<::cuda_emu::kAlike<A, B>>>
 constexpr std::common_type_t<A, B> min(A a, B b) {
   using C = std::common_type_t<A, B>;
   return static_cast<C>(b) < static_cast<C>(a) ? static_cast<C>(b) : static_cast<C>(a);
 }
-template <class A, class B, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
+template <class A, class B, class = std::enable_if_t<::cuda_emu::kAlike<A, B>>>
 constexpr std::common_type_t<A, B> max(A a, B b) {
   using C = std::common_type_t<A, B>;
   return static_cast<C>(a) < static_cast<C>(b) ? static_cast<C>(b) : static_cast<C>(a);

@@ -37,8 +37,9 @@ template <class T, class Combine>
 inline T WarpReduce(const Site& site, unsigned mask, T value, Combine combine) {
   T total{};
   bool first = true;
+  const unsigned present = mask & ActiveMask();
   for (int lane = 0; lane < 32; lane++) {
-    if ((mask >> lane & 1) == 0) continue;
+    if ((present >> lane & 1) == 0) continue;
     T other = Shuffle(site, mask, value, lane);
     total = first ? other : combine(total, other);
     first = false;
