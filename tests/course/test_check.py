@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from needle_course import check, results, stages, testrun
+from needle_course import check, report, results, stages, testrun
 from needle_course.errors import UserError
 
 MANIFEST = """
@@ -377,3 +377,23 @@ def test_junit_of_a_report(tree):
 def test_a_report_of_nothing_is_not_green():
     assert not results.Report("hw1", Path(".")).passed
     assert results.QuestionResult("hw1/x", "x", 5).status == "error"
+
+
+def test_damaged_hints_are_one_line_that_names_the_file(tree):
+    write(tree, half="return x")
+    (tree / "hw/hw1/hints.toml").write_text('["hw1/half"\nhints = [')
+    assert checked(tree).part("hw1/half").hint == ""  # nobody asked
+    with pytest.raises(UserError, match=r"hints\.toml: .*restore the file") as caught:
+        checked(tree, hints=1)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_report_on_a_terminal(tree, capsys):
+    write(tree, half="return x", quadruple=blank("quadruple"))
+    path = tree / "python/needle/__init__.py"
+    path.write_text(path.read_text().replace("### END YOUR SOLUTION hw1/double\n", ""))
+    report.show(checked(tree, hints=1))
+    printed = capsys.readouterr().out
+    for words in ("0 of 2 questions, 2 of 10 points", "✗ hw1/first", "○ hw1/second", "test_half", "assert 6 == 3",
+                  "hint 1 (the idea): an idea", "note: ", "hw1/quadruple is not implemented yet"):  # fmt: skip
+        assert words in printed
