@@ -259,7 +259,7 @@ def only_one_end(pair: Pair) -> str | None:
 
 def from_some_index_on(pair: Pair) -> str | None:
     for axis, extent in enumerate(pair.got.shape):
-        wrong = ~np.moveaxis(pair.right, axis, 0).reshape(extent, -1).all(axis=1)
+        wrong = np.asarray(~np.moveaxis(pair.right, axis, 0).reshape(extent, -1).all(axis=1))
         start = int(wrong.argmax())
         if extent > 3 and start > 0 and wrong[start:].all():
             return (
