@@ -36,7 +36,8 @@ void SetMemorySource(const MemorySource& source) {
 
 void CudaArray::Allocate() {
   if (size > INT64_MAX / sizeof(scalar_t)) throw std::bad_alloc();
-  bytes_ = size ? static_cast<int64_t>(size * sizeof(scalar_t)) : 1;  // of nothing, too: an error then tells of no device
+  bytes_ = static_cast<int64_t>(size * sizeof(scalar_t));
+  if (size == 0) bytes_ = 1;  // ask for something: an error then tells that there is no device
   ptr = static_cast<scalar_t*>(current_source.allocate(bytes_));
   free_ = current_source.free;
 }

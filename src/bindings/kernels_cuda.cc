@@ -1,5 +1,6 @@
 // The Python module around the library's CUDA kernels: what is special about memory that only the GPU can read, and the
-// fused kernels.  One source for kernels_cuda, kernels_cuda_emu and kernels_cuda_emu_check: NEEDLE_KERNELS_MODULE is which.
+// fused kernels.  One source for kernels_cuda, kernels_cuda_emu and kernels_cuda_emu_check; NEEDLE_KERNELS_MODULE says
+// which.
 #include "../kernels/cuda/allocator.h"
 #include "../kernels/cuda/convolution.h"
 #include "../kernels/cuda/layer_norm.h"

@@ -1,5 +1,5 @@
-// What the Python modules around the library's typed kernels share: numbers, NumPy's dtypes, exceptions, and the kernels
-// that every device has.  The kernels check their arguments themselves; they run with the GIL released.
+// What the Python modules around the library's typed kernels share: numbers, NumPy's dtypes, exceptions, and the
+// kernels that every device has.  The kernels check their arguments themselves; they run with the GIL released.
 #ifndef NEEDLE_BINDINGS_TYPED_KERNELS_H_
 #define NEEDLE_BINDINGS_TYPED_KERNELS_H_
 

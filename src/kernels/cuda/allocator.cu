@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kSmallest = 512;  // two of the 256-byte lines that cudaMalloc aligns to
 constexpr int64_t kLargest = int64_t{1} << 56;
 
-/// Whether freed memory is kept.  Not where a tool watches each allocation: it could not tell the second life of a piece
-/// from the first, nor its end from the end of its size class.
+/// Whether freed memory is kept.  Not where a tool watches each allocation: it could not tell the second life of a
+/// piece from the first, nor its end from the end of its size class.
 bool Caches() {
 #ifdef CUDA_EMU_CHECK
   return false;

@@ -1,5 +1,5 @@
-// Device memory by the piece.  cudaMalloc and cudaFree wait for the whole GPU, so what is freed is kept for the next one
-// who asks for as much.
+// Device memory by the piece.  cudaMalloc and cudaFree wait for the whole GPU, so what is freed is kept for the next
+// one who asks for as much.
 #ifndef NEEDLE_KERNELS_CUDA_ALLOCATOR_H_
 #define NEEDLE_KERNELS_CUDA_ALLOCATOR_H_
 
@@ -18,8 +18,8 @@ struct MemoryStats {
   int64_t system_allocations = 0;  // calls of cudaMalloc
 };
 
-/// Behind AllocateMemory of ../memory.h.  Thread-safe.  A piece may be handed on while kernels that use it still run: all kernels run in the order in which
-/// they were launched, so the next owner's come after them.
+/// Behind AllocateMemory of ../memory.h.  Thread-safe.  A piece may be handed on while kernels that use it still run:
+/// all kernels run in the order in which they were launched, so the next owner's come after them.
 class Allocator {
  public:
   /// The one of this module.  It is never destroyed: at the end of the process the driver may go first.

@@ -157,7 +157,7 @@ void LaunchAddLayers(const Buffer& layers, Buffer& out, int64_t count) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-/// A kernel has few elements and very many pixels pay into each, so the pixels are cut into pieces that blocks can share.
+/// A kernel has few elements, and very many pixels pay into each: they are cut into pieces that blocks can share.
 template <typename T>
 void LaunchToKernel(const Geometry& g, const Buffer& images, const Buffer& out_grad, Buffer& out) {
   constexpr int64_t kPiece = 1024, kMostPieces = 64;
@@ -177,7 +177,8 @@ void LaunchToKernel(const Geometry& g, const Buffer& images, const Buffer& out_g
 
 uint32_t Small(const char* who, int64_t extent, int64_t least) {
   if (extent < least || extent > INT32_MAX) {
-    Refuse(who, "an extent of " + std::to_string(extent) + ", wanted one from " + std::to_string(least) + " to 2147483647");
+    Refuse(who, "an extent of " + std::to_string(extent) + ", wanted one from " + std::to_string(least) +
+                    " to 2147483647");
   }
   return static_cast<uint32_t>(extent);
 }

@@ -7,7 +7,7 @@
 
 namespace needle {
 
-/// out[n, y, x, f] = Σ images[n, y·stride + i - ph, x·stride + j - pw, c] · kernel[i, j, c, f]; outside the images are 0.
+/// out[n, y, x, f] = Σ images[n, y·stride + i - ph, x·stride + j - pw, c] · kernel[i, j, c, f], with zeros around.
 /// out is (N, (H + 2 ph - KH) / stride + 1, (W + 2 pw - KW) / stride + 1, F) for padding (ph, pw).
 void ConvForward(const Buffer& images, const Buffer& kernel, Buffer& out, const Dims& images_shape,
                  const Dims& kernel_shape, int64_t stride, const Dims& padding);

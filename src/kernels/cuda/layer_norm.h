@@ -6,8 +6,8 @@
 
 namespace needle {
 
-/// out[row] = (a[row] - mean[row]) · scale[row] · weight + bias, for rows as long as weight, with scale = 1 / √(variance +
-/// eps).  mean and scale, one for each row, are what the backward pass needs.
+/// out[row] = (a[row] - mean[row]) · scale[row] · weight + bias, for rows as long as weight, with scale =
+/// 1 / √(variance + eps).  mean and scale, one for each row, are what the backward pass needs.
 void LayerNorm(const Buffer& a, const Buffer& weight, const Buffer& bias, Buffer& out, Buffer& mean, Buffer& scale,
                double eps);
 

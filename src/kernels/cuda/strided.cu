@@ -81,7 +81,8 @@ using Word8 = uint64_t;
 template <typename Visitor>
 void VisitWidths(DType dtype, int64_t size, const Visitor& visitor) {
   const auto with_index = [&](auto* word) {
-    size <= UINT32_MAX ? visitor(word, static_cast<uint32_t*>(nullptr)) : visitor(word, static_cast<uint64_t*>(nullptr));
+    if (size <= UINT32_MAX) return visitor(word, static_cast<uint32_t*>(nullptr));
+    visitor(word, static_cast<uint64_t*>(nullptr));
   };
   switch (ItemSize(dtype)) {
     case 1:
@@ -96,7 +97,8 @@ void VisitWidths(DType dtype, int64_t size, const Visitor& visitor) {
 template <typename Word, typename Index>
 void LaunchGather(const Buffer& a, const View& view, Buffer& out) {
   GatherOnDevice<Word, Index><<<BlocksFor(out.size()), kThreads>>>(
-      static_cast<const Word*>(a.data()), ForDevice<Index>("compact", view), static_cast<Word*>(out.data()), out.size());
+      static_cast<const Word*>(a.data()), ForDevice<Index>("compact", view), static_cast<Word*>(out.data()),
+      out.size());
   CUDA_CHECK(cudaGetLastError());
 }
 

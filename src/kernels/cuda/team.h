@@ -30,7 +30,7 @@ __device__ State FoldWarp(State mine, const Fold& fold) {
   return mine;
 }
 
-// ---- teams ------------------------------------------------------------------------------------------------------------
+// ---- teams ----------------------------------------------------------------------------------------------------------
 
 /// A team of kSize threads, 32 or the whole block.  Runs are dealt out to teams in turn.
 template <int kSize>

@@ -1,7 +1,7 @@
-// One matrix product for everything that is one: plain, batched, and convolutions, whose matrices exist in nobody's memory.
+// One matrix product for everything that is one: plain, batched, and convolutions, whose matrices nobody ever made.
 //
-// A block computes a tile of 64 x 64 results.  It walks along the inner axis in steps of 16: its threads bring a 64 x 16
-// tile of either operand to shared memory, where each element is then read 64 times; and each thread computes 4 x 4
+// A block computes a tile of 64 x 64 results.  It walks along the inner axis in steps of 16: its threads bring a tile
+// of 64 x 16 of either operand to shared memory, where each element is needed 64 times; and each thread computes 4 x 4
 // results in registers, so that 8 reads from shared memory serve 16 multiplications.
 #ifndef NEEDLE_KERNELS_CUDA_TILE_PRODUCT_H_
 #define NEEDLE_KERNELS_CUDA_TILE_PRODUCT_H_
@@ -27,9 +27,9 @@ struct Product {
   int64_t Tiles() const { return layers * ((m + kTile - 1) / kTile) * ((p + kTile - 1) / kTile); }
 };
 
-// An operand is what gives the element at (outer, inner): for the left one the outer axis is that of rows, for the right
-// one that of columns.  What the two numbers mean is worked out apart, Outer(i) and Inner(k), since both are used again
-// and again; kInnerContiguous says along which axis neighbours lie in memory.
+// An operand is what gives the element at (outer, inner): for the left one the outer axis is that of rows, for the
+// right one that of columns.  What the two numbers mean is worked out apart, Outer(i) and Inner(k), since both are used
+// again and again; kInnerContiguous says along which axis neighbours lie in memory.
 
 /// A matrix in memory, row-major; as the left operand its inner axis is contiguous, as the right one the outer is.
 template <typename T, bool kInnerIsContiguous>

@@ -1,5 +1,5 @@
-// A plain copy of a transposed matrix reads, or writes, down its columns: 32 neighbours of a warp touch 32 cache lines to
-// use four bytes of each.  Here a block reads a tile along the source's rows, and writes it along the result's.
+// A plain copy of a transposed matrix reads, or writes, down its columns: 32 neighbours of a warp touch 32 cache lines
+// to use four bytes of each.  Here a block reads a tile along the source's rows, and writes it along the result's.
 #include "transpose.h"
 
 #include <algorithm>
@@ -67,7 +67,8 @@ size_t ContiguousAxis(const View& view) {
 
 bool CompactTransposed(const Buffer& a, const View& view, Buffer& out) {
   const size_t axes = view.shape.size(), along = ContiguousAxis(view);
-  if (along + 1 >= axes || axes > kMaxOthers + 2 || view.shape[along] < kSide || view.shape.back() < kSide) return false;
+  if (along + 1 >= axes || axes > kMaxOthers + 2) return false;
+  if (view.shape[along] < kSide || view.shape.back() < kSide) return false;
   Transposition t{};
   t.from_extent = view.shape[along], t.to_extent = view.shape.back(), t.to_stride = view.strides.back();
   t.offset = view.offset, t.matrices = 1;

@@ -8,8 +8,8 @@
 namespace needle {
 namespace cuda {
 
-/// out = the view of `a`, in row-major order, by tiles through shared memory; false, and nothing done, if the view is not
-/// a large transposed one.
+/// out = the view of `a`, in row-major order, by tiles through shared memory; false, and nothing done, if the view is
+/// not a large transposed one.
 bool CompactTransposed(const Buffer& a, const View& view, Buffer& out);
 
 }  // namespace cuda
