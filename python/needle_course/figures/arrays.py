@@ -65,7 +65,7 @@ def blocks(rows: int, inner: int, columns: int, tile: int, at: tuple[int, int] =
             fill = PAPER if not lit(r, c) else COLOURS[1] if name == "a @ b" else COLOURS[k % len(COLOURS)]
             sheet.box(x + c * step, y + r * step, step, step, "", fill)
         sheet.text(x + width * step / 2, y - 6, name)
-    sheet.text(20, 20, f"one cell = {tile} × {tile} numbers", anchor="start", size=12)
+    sheet.text(20, top + rows * step + 26, f"one cell = {tile} × {tile} numbers", anchor="start", size=12)
     return sheet
 
 

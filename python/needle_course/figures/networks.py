@@ -45,7 +45,7 @@ def chain(blocks: Sequence[tuple[str, str]], shortcuts: Sequence[tuple[int, int]
     for i, (name, shape) in enumerate(blocks):
         y = 8 + i * step
         sheet.box(20, y, width, height, name, COLOURS[4] if "(" in name else PAPER, round_=6)
-        sheet.text(20 + width / 2 + 8, y + height + 16, shape, size=11, anchor="start")
+        sheet.text(20 + width / 2 - 8, y + height + 16, shape, size=11, anchor="end")
         if i + 1 < len(blocks):
             sheet.arrow(20 + width / 2, y + height, 20 + width / 2, y + step - 1)
     for a, b in shortcuts:
