@@ -67,7 +67,8 @@ def usual_groups() -> list[str]:
 
 
 def wishes() -> list[str]:
-    return [group for group, wish in GROUPS.items() if wish and os.environ.get(wish, "0") not in ("", "0")]
+    # exactly 1: on some machines CUDA is the folder where it lies
+    return [group for group, wish in GROUPS.items() if wish and os.environ.get(wish) == "1"]
 
 
 def nvcc() -> str | None:
