@@ -14,7 +14,7 @@ in_env = command -v "$(PYTHON)" >/dev/null || { echo "setup: $(PYTHON) not found
 course = @$(in_env) -m needle_course
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-pythons lib starter advance status doctor check grade notebook notebooks-test \
+.PHONY: help demo test test-all test-pythons lib starter advance status doctor check grade notebook notebooks-test browser-test \
 	release bench format lint clean
 
 help:  ## list these commands
@@ -33,7 +33,7 @@ test-all: lib  ## the core tests and the long ones: slow tests, sanitizers, muta
 test-pythons:  ## build and test with every Python found, on NumPy 1.26 and 2.x
 	@$(in_env) tools/test_pythons.py
 
-lib:  ## build the native modules in place; nothing to do takes a moment
+lib:  ## build the native modules in place; nothing to do takes a moment [CUDA=1] [CUDA_EMU=1] [CUDA_EMU_CHECK=1]
 	@$(in_env) tools/build_native.py
 
 starter:  ## a learner's tree for a stage [HW=hw3 OUT=folder FROM=earlier folder]
@@ -59,6 +59,9 @@ notebook:  ## write a stage's notebook [HW=hw3 OUT=folder]
 
 notebooks-test: lib  ## run every notebook of the reference top to bottom
 	@$(in_env) -m pytest -m "" tests/course/test_notebooks.py
+
+browser-test:  ## a learner's first minutes in a real browser; says what to install for it
+	@$(in_env) tools/browser_test.py
 
 release:  ## what a course publishes, without an answer, as folder and zip [OUT=folder]
 	$(course) release $(call to,release)
