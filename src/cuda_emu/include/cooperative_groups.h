@@ -1,5 +1,5 @@
-// Cooperative groups, the basics: the block, and tiles of a warp (thread_block_tile, tiled_partition).  There are no groups
-// larger than a block.
+// Cooperative groups, the basics: the block, and tiles of a warp (thread_block_tile, tiled_partition).  There are no
+// groups larger than a block.
 #ifndef CUDA_EMU_COOPERATIVE_GROUPS_H_
 #define CUDA_EMU_COOPERATIVE_GROUPS_H_
 
@@ -11,9 +11,7 @@ namespace cooperative_groups {
 class thread_block {
  public:
   void sync(CUDA_EMU_WHERE) const { ::cuda_emu::Barrier({file, line, "thread_block::sync()"}); }
-  unsigned thread_rank() const {
-    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-  }
+  unsigned thread_rank() const { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
   unsigned size() const { return blockDim.x * blockDim.y * blockDim.z; }
   unsigned num_threads() const { return size(); }
   dim3 group_index() const { return dim3(blockIdx); }

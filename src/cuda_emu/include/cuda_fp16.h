@@ -61,6 +61,8 @@ struct alignas(4) __half2 {
 };
 typedef __half2 half2;
 
+// clang-format off: tables read best with one function a line
+
 inline __half operator+(__half a, __half b) { return a += b; }
 inline __half operator-(__half a, __half b) { return a -= b; }
 inline __half operator*(__half a, __half b) { return a *= b; }
@@ -93,8 +95,8 @@ inline __half __hmul(__half a, __half b) { return a * b; }
 inline __half __hdiv(__half a, __half b) { return a / b; }
 inline __half __hneg(__half a) { return -a; }
 inline __half __habs(__half a) { return __ushort_as_half(a.bits & 0x7fffu); }
-// the product of two halves is exact in double; the sum is then rounded once
-inline __half __hfma(__half a, __half b, __half c) { return __half(static_cast<float>(double(a) * double(b) + double(c))); }
+// the product of two halves is exact in double; the sum is rounded to double, and by way of float to half
+inline __half __hfma(__half a, __half b, __half c) { return __half(double(a) * double(b) + double(c)); }
 inline bool __heq(__half a, __half b) { return a == b; }
 inline bool __hne(__half a, __half b) { return a != b; }
 inline bool __hlt(__half a, __half b) { return a < b; }
@@ -138,5 +140,7 @@ inline __half2 __hneg2(__half2 a) { return {-a.x, -a.y}; }
 inline __half2 operator+(__half2 a, __half2 b) { return __hadd2(a, b); }
 inline __half2 operator-(__half2 a, __half2 b) { return __hsub2(a, b); }
 inline __half2 operator*(__half2 a, __half2 b) { return __hmul2(a, b); }
+
+// clang-format on
 
 #endif  // CUDA_EMU_CUDA_FP16_H_

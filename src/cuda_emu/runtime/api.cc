@@ -56,15 +56,16 @@ cudaError_t CheckEnd(const char* what, const void* pointer, size_t bytes, bool d
   if (allocation == nullptr || !allocation->live || !allocation->Contains(pointer, bytes)) {
     return SetError(cudaErrorInvalidValue,
                     std::string(what) + ", " + Count(bytes, "byte") + " from " +
-                        (allocation == nullptr ? Hex(pointer) : ElementText(*allocation, pointer)) + " on, is outside: " +
-                        (allocation == nullptr ? "no array is near" : ExtentText(*allocation)));
+                        (allocation == nullptr ? Hex(pointer) : ElementText(*allocation, pointer)) +
+                        " on, is outside: " + (allocation == nullptr ? "no array is near" : ExtentText(*allocation)));
   }
   end->allocation = allocation;
   return cudaSuccess;
 }
 
 // Which ends are on the device; false for a direction that does not exist.
-bool ReadDirection(cudaMemcpyKind kind, const void* destination, const void* source, bool* to_device, bool* from_device) {
+bool ReadDirection(cudaMemcpyKind kind, const void* destination, const void* source, bool* to_device,
+                   bool* from_device) {
   *to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   *from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (kind == cudaMemcpyDefault) {
@@ -96,11 +97,14 @@ cudaError_t CopyRows(const char* call, void* destination, size_t destination_pit
   if (width == 0 || height == 0) return cudaSuccess;
   bool to_device, from_device;
   if (!ReadDirection(kind, destination, source, &to_device, &from_device)) {
-    return SetError(cudaErrorInvalidMemcpyDirection, std::string(call) + ": there is no direction " + std::to_string(kind));
+    return SetError(cudaErrorInvalidMemcpyDirection,
+                    std::string(call) + ": there is no direction " + std::to_string(kind));
   }
   End to, from;
-  const std::string destination_text = std::string(call) + ": the destination", source_text = std::string(call) + ": the source";
-  cudaError_t error = CheckEnd(destination_text.c_str(), destination, (height - 1) * destination_pitch + width, to_device, &to);
+  const std::string destination_text = std::string(call) + ": the destination",
+                    source_text = std::string(call) + ": the source";
+  cudaError_t error =
+      CheckEnd(destination_text.c_str(), destination, (height - 1) * destination_pitch + width, to_device, &to);
   if (error == cudaSuccess) {
     error = CheckEnd(source_text.c_str(), source, (height - 1) * source_pitch + width, from_device, &from);
   }
@@ -140,9 +144,9 @@ cudaError_t cudaMemcpy(void* destination, const void* source, size_t bytes, cuda
 cudaError_t cudaMemcpy2D(void* destination, size_t destination_pitch, const void* source, size_t source_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
   if (width > destination_pitch || width > source_pitch) {
-    return SetError(cudaErrorInvalidPitchValue, "cudaMemcpy2D: rows of " + Count(width, "byte") + " are wider than a pitch (" +
-                                                    std::to_string(destination_pitch) + ", " +
-                                                    std::to_string(source_pitch) + ")");
+    return SetError(cudaErrorInvalidPitchValue, "cudaMemcpy2D: rows of " + Count(width, "byte") +
+                                                    " are wider than a pitch (" + std::to_string(destination_pitch) +
+                                                    ", " + std::to_string(source_pitch) + ")");
   }
   return CopyRows("cudaMemcpy2D", destination, destination_pitch, source, source_pitch, width, height, kind);
 }
@@ -182,7 +186,8 @@ static cudaError_t CheckSymbol(const char* call, size_t size, size_t bytes, size
                                              std::to_string(offset) + " of a variable of " + Count(size, "byte"));
 }
 
-cudaError_t CopyToSymbol(void* symbol, size_t size, const void* source, size_t bytes, size_t offset, cudaMemcpyKind kind) {
+cudaError_t CopyToSymbol(void* symbol, size_t size, const void* source, size_t bytes, size_t offset,
+                         cudaMemcpyKind kind) {
   if (cudaError_t error = CheckSymbol("cudaMemcpyToSymbol", size, bytes, offset)) return error;
   RegisterSymbol(symbol, size);
   return cudaMemcpy(static_cast<char*>(symbol) + offset, source, bytes, kind);
@@ -216,7 +221,8 @@ cudaError_t cudaGetDevice(int* device) {
 
 cudaError_t cudaSetDevice(int device) {
   if (device == 0) return cudaSuccess;
-  return SetError(cudaErrorInvalidDevice, "cudaSetDevice: " + std::to_string(device) + "; the emulator has device 0 alone");
+  return SetError(cudaErrorInvalidDevice,
+                  "cudaSetDevice: " + std::to_string(device) + "; the emulator has device 0 alone");
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -283,7 +289,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = static_cast<int>(p.sharedMemPerBlockOptin);
       return cudaSuccess;
   }
-  return SetError(cudaErrorInvalidValue, "cudaDeviceGetAttribute: the emulator does not know attribute " + std::to_string(attribute));
+  return SetError(cudaErrorInvalidValue,
+                  "cudaDeviceGetAttribute: the emulator does not know attribute " + std::to_string(attribute));
 }
 
 // ---- streams and events
@@ -329,7 +336,9 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   }
   static bool said = false;
   if (!said) {
-    std::fprintf(stderr, "[cuda_emu] cudaEventElapsedTime: emulated; this is the time of the CPU, and says nothing about a GPU\n");
+    std::fprintf(
+        stderr,
+        "[cuda_emu] cudaEventElapsedTime: emulated; this is the time of the CPU, and says nothing about a GPU\n");
   }
   said = true;
   *milliseconds = static_cast<float>((end->seconds - start->seconds) * 1e3);

@@ -28,7 +28,7 @@ constexpr size_t kLargeBytes = size_t{1} << 20;
 constexpr int kUnwritten = 0xff;  // four of them are a NaN
 
 size_t arena_pages, next_page = 1;
-size_t max_allocations;  // each takes at least two pages
+size_t max_allocations;   // each takes at least two pages
 uint32_t* owner_of_page;  // 1 + the index of an allocation; 0: nobody's
 Allocation* allocations;
 uint32_t n_allocations;
@@ -36,7 +36,8 @@ std::vector<uint32_t> unused_records;
 size_t live_bytes;
 unsigned last_serial;
 
-// Pages of freed arrays, first page -> how many, neighbours joined.  They are taken again only when all others have been.
+// Pages of freed arrays, first page -> how many, neighbours joined.  They are taken again only when all others have
+// been.
 std::map<size_t, size_t> freed_pages;
 size_t search_from;  // where the last search ended, so that what was freed long ago goes first
 
@@ -201,14 +202,16 @@ cudaError_t Allocate(void** pointer, size_t bytes, MemoryKind kind) {
   allocation.first_page = page;
   allocation.n_pages = allocation.pages_owned = n_pages;
   // aligned to 16 bytes, so it ends up to 15 bytes before the guard page
-  allocation.base = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(first + n_pages * kPage - bytes) & ~uintptr_t{15});
+  allocation.base =
+      reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(first + n_pages * kPage - bytes) & ~uintptr_t{15});
   allocation.size = bytes;
   allocation.kind = kind;
   allocation.serial = ++last_serial;
   for (size_t i = 0; i < n_pages; i++) SetOwner(page + i, record + 1);
   SetOwner(page + n_pages, 0);
   if (!Protect(allocation, PROT_READ | PROT_WRITE)) {
-    return SetError(cudaErrorMemoryAllocation, "the operating system has no more memory maps: too many arrays are alive");
+    return SetError(cudaErrorMemoryAllocation,
+                    "the operating system has no more memory maps: too many arrays are alive");
   }
   allocation.live = allocation.open = true;
   std::memset(first, kUnwritten, n_pages * kPage);
@@ -232,10 +235,12 @@ cudaError_t cudaFree(void* pointer) {
     return SetError(cudaErrorInvalidValue, "cudaFree: a pointer that cudaMalloc did not return");
   }
   if (!allocation->live) {
-    return SetError(cudaErrorInvalidValue, "cudaFree: the same pointer a second time (" + ExtentText(*allocation) + ")");
+    return SetError(cudaErrorInvalidValue,
+                    "cudaFree: the same pointer a second time (" + ExtentText(*allocation) + ")");
   }
   if (WrittenPastItsEnd(*allocation)) {
-    std::fprintf(stderr, "[cuda_emu] cudaFree: something has written past the end of %s\n", ExtentText(*allocation).c_str());
+    std::fprintf(stderr, "[cuda_emu] cudaFree: something has written past the end of %s\n",
+                 ExtentText(*allocation).c_str());
   }
   checks->Freed(*allocation);
   allocation->live = allocation->open = false;

@@ -1,8 +1,8 @@
 // Device memory: a range of addresses of its own, in which each array ends at a page that nobody may touch.
 //
 // An array holds NaNs until it is written, its address is not used again while there are others, and outside of kernels
-// it cannot be read or written at all: code of the host that uses a device pointer is told so (in the fast build up to a
-// megabyte).
+// it cannot be read or written at all: code of the host that uses a device pointer is told so (in the fast build up to
+// a megabyte).
 #ifndef CUDA_EMU_ARENA_H_
 #define CUDA_EMU_ARENA_H_
 
@@ -53,8 +53,8 @@ void Initialize();
 /// `bytes` of addresses, without memory behind them yet; null if there are none.
 char* Reserve(size_t bytes, bool usable);
 
-Allocation* FindAllocation(const void* pointer);   // the one, live or freed, whose pages hold this address, or null
-Allocation* FindNeighbour(const void* pointer);    // the same, or one close by
+Allocation* FindAllocation(const void* pointer);  // the one, live or freed, whose pages hold this address, or null
+Allocation* FindNeighbour(const void* pointer);   // the same, or one close by
 size_t LiveBytes();
 
 /// Let kernels touch it.  False if they could before.

@@ -35,8 +35,8 @@ void Reorder(FiberQueue& queue) {
     n++;
   }
   Fail(cudaErrorLaunchFailure,
-       "divergent barrier: " + Count(n, "thread") + ", " + Text(other->thread) + " among them, in " + Text(other->site) +
-           ", but thread " + Text(threadIdx) + " in " + Text(mine) +
+       "divergent barrier: " + Count(n, "thread") + ", " + Text(other->thread) + " among them, in " +
+           Text(other->site) + ", but thread " + Text(threadIdx) + " in " + Text(mine) +
            "; all threads of a block must come to the same barrier",
        {nullptr, nullptr, &mine});
 }
@@ -68,12 +68,13 @@ inline void Arrive(const Site& site) {
 
 void ReportMissingThreads(const Site& site) {
   const Block& block = this_worker->block;
-  Report(cudaErrorLaunchFailure,
-         "barrier not reached by all: " + Count(block.queue.size - block.arrived, "thread") + " of the block's " +
-             std::to_string(block.queue.size) + " ended without " + Text(site) +
-             ", where the others wait; do not `return` before a barrier or put it under an `if`: put the loads and stores "
-             "under the `if` instead",
-         {nullptr, nullptr, &site});
+  Report(
+      cudaErrorLaunchFailure,
+      "barrier not reached by all: " + Count(block.queue.size - block.arrived, "thread") + " of the block's " +
+          std::to_string(block.queue.size) + " ended without " + Text(site) +
+          ", where the others wait; do not `return` before a barrier or put it under an `if`: put the loads and stores "
+          "under the `if` instead",
+      {nullptr, nullptr, &site});
 }
 
 void ReleaseBarrier() {

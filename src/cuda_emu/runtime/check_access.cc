@@ -168,9 +168,9 @@ void CheckGlobal(const Access& access) {
     std::memset(allocation->written + offset, 1, access.bytes);
   } else if (options.uninit && !AllWritten(allocation->written + offset, access.bytes)) {
     ReportForNow(cudaErrorIllegalAddress,
-         "uninitialised device memory: read of " + ElementText(*allocation, access.address) +
-             ", which nothing has written since cudaMalloc",
-         {access.pc});
+                 "uninitialised device memory: read of " + ElementText(*allocation, access.address) +
+                     ", which nothing has written since cudaMalloc",
+                 {access.pc});
   }
   if (options.races && !kernel_locked) LookForRace(allocation->cells, offset, access, true, GlobalName);
   if (Profiling()) NoteForProfile(access, false);
@@ -214,9 +214,11 @@ std::string SharedName(const char* address) {
     text += " (the third value between <<< and >>>, in bytes)";
   } else {
     const ptrdiff_t offset = address - before->address;
-    text += " at " + (offset < 0 ? "byte " + std::to_string(offset) + " of `" + before->name + "`"
-                                 : SharedElementText(*before, address)) +
-            ", but the variable is `__shared__ " + before->declaration + "`, " + Count(before->bytes(), "byte") + " long";
+    text += " at " +
+            (offset < 0 ? "byte " + std::to_string(offset) + " of `" + before->name + "`"
+                        : SharedElementText(*before, address)) +
+            ", but the variable is `__shared__ " + before->declaration + "`, " + Count(before->bytes(), "byte") +
+            " long";
   }
   Fail(cudaErrorIllegalAddress, text, {access.pc});
 }
@@ -229,9 +231,9 @@ void CheckShared(const Access& access) {
     std::memset(written, 1, access.bytes);
   } else if (options.uninit && !AllWritten(written, access.bytes)) {
     ReportForNow(cudaErrorIllegalAddress,
-         "uninitialised shared memory: read of " + SharedName(address) +
-             ", which no thread of the block has written yet (is a __syncthreads() missing before the read?)",
-         {access.pc});
+                 "uninitialised shared memory: read of " + SharedName(address) +
+                     ", which no thread of the block has written yet (is a __syncthreads() missing before the read?)",
+                 {access.pc});
   }
   const size_t offset = static_cast<size_t>(address - this_worker->shared_begin);
   if (options.races) LookForRace(shared_cells, offset, access, false, SharedName);

@@ -27,16 +27,16 @@ extern "C" {
 
 // ---- loads and stores
 
-#define CUDA_EMU_ACCESS(name, bytes, write) \
-  CUDA_EMU_HOOK void name(void* p) {        \
+#define CUDA_EMU_ACCESS(name, bytes, write)    \
+  CUDA_EMU_HOOK void name(void* p) {           \
     Touched(p, bytes, write, CUDA_EMU_CALLER); \
   }
-#define CUDA_EMU_ACCESSES(bytes)                                     \
-  CUDA_EMU_ACCESS(__tsan_read##bytes, bytes, false)                  \
-  CUDA_EMU_ACCESS(__tsan_write##bytes, bytes, true)                  \
-  CUDA_EMU_ACCESS(__tsan_unaligned_read##bytes, bytes, false)        \
-  CUDA_EMU_ACCESS(__tsan_unaligned_write##bytes, bytes, true)        \
-  CUDA_EMU_ACCESS(__tsan_volatile_read##bytes, bytes, false)         \
+#define CUDA_EMU_ACCESSES(bytes)                              \
+  CUDA_EMU_ACCESS(__tsan_read##bytes, bytes, false)           \
+  CUDA_EMU_ACCESS(__tsan_write##bytes, bytes, true)           \
+  CUDA_EMU_ACCESS(__tsan_unaligned_read##bytes, bytes, false) \
+  CUDA_EMU_ACCESS(__tsan_unaligned_write##bytes, bytes, true) \
+  CUDA_EMU_ACCESS(__tsan_volatile_read##bytes, bytes, false)  \
   CUDA_EMU_ACCESS(__tsan_volatile_write##bytes, bytes, true)
 CUDA_EMU_ACCESSES(1)
 CUDA_EMU_ACCESSES(2)
@@ -44,10 +44,10 @@ CUDA_EMU_ACCESSES(4)
 CUDA_EMU_ACCESSES(8)
 CUDA_EMU_ACCESSES(16)
 
-#define CUDA_EMU_READ_WRITE(bytes)                         \
-  CUDA_EMU_HOOK void __tsan_read_write##bytes(void* p) {   \
-    Touched(p, bytes, false, CUDA_EMU_CALLER);             \
-    Touched(p, bytes, true, CUDA_EMU_CALLER);              \
+#define CUDA_EMU_READ_WRITE(bytes)                       \
+  CUDA_EMU_HOOK void __tsan_read_write##bytes(void* p) { \
+    Touched(p, bytes, false, CUDA_EMU_CALLER);           \
+    Touched(p, bytes, true, CUDA_EMU_CALLER);            \
   }
 CUDA_EMU_READ_WRITE(1)
 CUDA_EMU_READ_WRITE(2)
@@ -90,35 +90,35 @@ CUDA_EMU_HOOK void __tsan_atomic_signal_fence(int) {}
 
 // ---- atomics of C++, which host code uses (CUDA's own are in atomics.h): done in the strongest order
 
-#define CUDA_EMU_FETCH(bits, T, name)                                                    \
-  CUDA_EMU_HOOK T __tsan_atomic##bits##_##name(volatile T* p, T value, int) {            \
-    return __atomic_##name(p, value, __ATOMIC_SEQ_CST);                                  \
+#define CUDA_EMU_FETCH(bits, T, name)                                         \
+  CUDA_EMU_HOOK T __tsan_atomic##bits##_##name(volatile T* p, T value, int) { \
+    return __atomic_##name(p, value, __ATOMIC_SEQ_CST);                       \
   }
 #define CUDA_EMU_EXCHANGE(bits, T, name, weak)                                                                     \
   CUDA_EMU_HOOK int __tsan_atomic##bits##_compare_exchange_##name(volatile T* p, T* expected, T value, int, int) { \
     return __atomic_compare_exchange_n(p, expected, value, weak, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
   }
-#define CUDA_EMU_ATOMICS_OF(bits, T)                                                                       \
-  CUDA_EMU_HOOK T __tsan_atomic##bits##_load(const volatile T* p, int) {                                   \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                           \
-  }                                                                                                        \
-  CUDA_EMU_HOOK void __tsan_atomic##bits##_store(volatile T* p, T value, int) {                            \
-    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                          \
-  }                                                                                                        \
-  CUDA_EMU_HOOK T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {                            \
-    return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                                \
-  }                                                                                                        \
-  CUDA_EMU_FETCH(bits, T, fetch_add)                                                                       \
-  CUDA_EMU_FETCH(bits, T, fetch_sub)                                                                       \
-  CUDA_EMU_FETCH(bits, T, fetch_and)                                                                       \
-  CUDA_EMU_FETCH(bits, T, fetch_or)                                                                        \
-  CUDA_EMU_FETCH(bits, T, fetch_xor)                                                                       \
-  CUDA_EMU_FETCH(bits, T, fetch_nand)                                                                      \
-  CUDA_EMU_EXCHANGE(bits, T, strong, false)                                                                \
-  CUDA_EMU_EXCHANGE(bits, T, weak, true)                                                                   \
+#define CUDA_EMU_ATOMICS_OF(bits, T)                                                                         \
+  CUDA_EMU_HOOK T __tsan_atomic##bits##_load(const volatile T* p, int) {                                     \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                             \
+  }                                                                                                          \
+  CUDA_EMU_HOOK void __tsan_atomic##bits##_store(volatile T* p, T value, int) {                              \
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                            \
+  }                                                                                                          \
+  CUDA_EMU_HOOK T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {                              \
+    return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                                  \
+  }                                                                                                          \
+  CUDA_EMU_FETCH(bits, T, fetch_add)                                                                         \
+  CUDA_EMU_FETCH(bits, T, fetch_sub)                                                                         \
+  CUDA_EMU_FETCH(bits, T, fetch_and)                                                                         \
+  CUDA_EMU_FETCH(bits, T, fetch_or)                                                                          \
+  CUDA_EMU_FETCH(bits, T, fetch_xor)                                                                         \
+  CUDA_EMU_FETCH(bits, T, fetch_nand)                                                                        \
+  CUDA_EMU_EXCHANGE(bits, T, strong, false)                                                                  \
+  CUDA_EMU_EXCHANGE(bits, T, weak, true)                                                                     \
   CUDA_EMU_HOOK T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int, int) { \
-    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);           \
-    return expected;                                                                                       \
+    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
+    return expected;                                                                                         \
   }
 CUDA_EMU_ATOMICS_OF(8, uint8_t)
 CUDA_EMU_ATOMICS_OF(16, uint16_t)
@@ -151,9 +151,10 @@ static cuda_emu::Site SiteOf(const SourceLocation& location) {
 
 CUDA_EMU_HOOK void __ubsan_handle_out_of_bounds_abort(OutOfBounds* data, uintptr_t index) {
   const cuda_emu::Site site = SiteOf(data->location);
-  cuda_emu::Fail(cudaErrorIllegalAddress,
-                 "out-of-bounds index " + std::to_string(static_cast<int>(index)) + " of an array of type " + data->array->name,
-                 {nullptr, nullptr, &site});
+  cuda_emu::Fail(
+      cudaErrorIllegalAddress,
+      "out-of-bounds index " + std::to_string(static_cast<int>(index)) + " of an array of type " + data->array->name,
+      {nullptr, nullptr, &site});
 }
 CUDA_EMU_HOOK void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t index) {
   __ubsan_handle_out_of_bounds_abort(data, index);
@@ -165,8 +166,9 @@ CUDA_EMU_HOOK void __ubsan_handle_type_mismatch_v1_abort(TypeMismatch* data, uin
   const auto* pointer = reinterpret_cast<const void*>(address);
   const cuda_emu::Allocation* allocation = cuda_emu::FindAllocation(pointer);
   cuda_emu::Fail(cudaErrorMisalignedAddress,
-                 std::string("misaligned access: the type ") + data->type->name + " needs an address that is a multiple of " +
-                     std::to_string(1u << data->log_alignment) + ", and this one is not: " +
+                 std::string("misaligned access: the type ") + data->type->name +
+                     " needs an address that is a multiple of " + std::to_string(1u << data->log_alignment) +
+                     ", and this one is not: " +
                      (allocation == nullptr ? cuda_emu::Hex(pointer) : cuda_emu::ElementText(*allocation, pointer)),
                  {nullptr, nullptr, &site});
 }

@@ -1,8 +1,8 @@
 // A small profile of memory (CUEMU_PROFILE=1): how well the lanes of a warp share their loads and stores.
 //
 // The lanes of a warp that execute the same instruction for the same time make one request.  A request to global memory
-// fetches sectors of 32 bytes; a request to shared memory takes as many passes as the busiest of the 32 banks has words.
-// It is a model: there is no cache in it.
+// fetches sectors of 32 bytes; a request to shared memory takes as many passes as the busiest of the 32 banks has
+// words. It is a model: there is no cache in it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -116,9 +116,9 @@ void PrintTable(const std::string& kernel, const std::vector<Row>& rows) {
                "per request", "fewest", "factor");
   for (const Row& row : rows) {
     const bool shared = row.total.shared;
-    std::fprintf(stderr, "  %-32s %-7s %10llu %5.1f %-6s %8.1f %6.1fx\n", row.line.c_str(), shared ? "shared" : "global",
-                 static_cast<unsigned long long>(row.total.requests), row.PerRequest(), shared ? "passes" : "sect.",
-                 row.Fewest(), row.PerRequest() / row.Fewest());
+    std::fprintf(stderr, "  %-32s %-7s %10llu %5.1f %-6s %8.1f %6.1fx\n", row.line.c_str(),
+                 shared ? "shared" : "global", static_cast<unsigned long long>(row.total.requests), row.PerRequest(),
+                 shared ? "passes" : "sect.", row.Fewest(), row.PerRequest() / row.Fewest());
   }
 }
 
@@ -139,9 +139,11 @@ void WriteJson(std::FILE* file, const std::map<std::string, std::vector<Row>>& t
     comma = ",";
     const char* inner = "";
     for (const Row& row : rows) {
-      std::fprintf(file, "%s\n    {\"line\": %s, \"memory\": \"%s\", \"requests\": %llu, \"per_request\": %.3f, \"fewest\": %.3f}",
-                   inner, Quoted(row.line).c_str(), row.total.shared ? "shared" : "global",
-                   static_cast<unsigned long long>(row.total.requests), row.PerRequest(), row.Fewest());
+      std::fprintf(
+          file,
+          "%s\n    {\"line\": %s, \"memory\": \"%s\", \"requests\": %llu, \"per_request\": %.3f, \"fewest\": %.3f}",
+          inner, Quoted(row.line).c_str(), row.total.shared ? "shared" : "global",
+          static_cast<unsigned long long>(row.total.requests), row.PerRequest(), row.Fewest());
       inner = ",";
     }
     std::fprintf(file, "]}");
@@ -197,9 +199,10 @@ void PrintProfile() {
   if (Profile().empty()) return;
   std::map<std::string, std::vector<Row>> table;
   for (const auto& [kernel, of_kernel] : Profile()) table[kernel] = Rows(of_kernel);
-  std::fprintf(stderr,
-               "\n[cuda_emu] memory profile: sectors of 32 bytes that each request of a warp fetches from global memory,\n"
-               "[cuda_emu] and passes that it makes through the 32 banks of shared memory; factor 1 is best\n");
+  std::fprintf(
+      stderr,
+      "\n[cuda_emu] memory profile: sectors of 32 bytes that each request of a warp fetches from global memory,\n"
+      "[cuda_emu] and passes that it makes through the 32 banks of shared memory; factor 1 is best\n");
   for (const auto& [kernel, rows] : table) PrintTable(kernel, rows);
   if (options.profile != "1") WriteFile(table);
   Profile().clear();

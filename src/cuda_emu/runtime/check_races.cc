@@ -1,5 +1,5 @@
-// The data race detector.  Two threads race if they touch the same bytes, one of them writes, and nothing puts one before
-// the other: not __syncthreads(), not a meeting of their warp, not a launch, and they are not both atomic.
+// The data race detector.  Two threads race if they touch the same bytes, one of them writes, and nothing puts one
+// before the other: not __syncthreads(), not a meeting of their warp, not a launch, and they are not both atomic.
 //
 // Where the model does not know an order, it is silent: a meeting of some lanes counts as one of the whole warp,
 // __threadfence() lets blocks hand data to each other, and a kernel that uses atomicCAS may hold locks.
@@ -58,7 +58,8 @@ std::string Advice(const Touch& before, const Access& access, bool global) {
   if (before.block != this_worker->block.linear) {
     return "blocks run in any order; use an atomic, or a second launch";
   }
-  if (before.atomic != access.atomic) return "one of them is atomic, the other is not, and no __syncthreads() between them";
+  if (before.atomic != access.atomic)
+    return "one of them is atomic, the other is not, and no __syncthreads() between them";
   return global ? "no __syncthreads() between them, and they are not atomic" : "no __syncthreads() between them";
 }
 
@@ -67,9 +68,9 @@ void ReportRace(const Touch& before, bool before_wrote, const Access& access, bo
   reported = true;
   const Access other{nullptr, 0, before_wrote, before.atomic, nullptr};
   ReportInstead(cudaErrorLaunchFailure,
-         "data race on " + name + ": " + access.Verb() + " by thread " + Text(threadIdx) + ", and " + other.Verb() +
-             " by " + Who(before) + " at %1: " + Advice(before, access, global),
-         {access.pc, LongPc(before.pc)});
+                "data race on " + name + ": " + access.Verb() + " by thread " + Text(threadIdx) + ", and " +
+                    other.Verb() + " by " + Who(before) + " at %1: " + Advice(before, access, global),
+                {access.pc, LongPc(before.pc)});
 }
 
 void NoteWrite(ShadowCell& cell, Touch now) {
@@ -92,7 +93,8 @@ void NoteRead(ShadowCell& cell, Touch now) {
   *place = now;
 }
 
-void LookAtWord(ShadowCell& cell, const Access& access, uint8_t bytes, const char* address, bool global, NameOfWord name) {
+void LookAtWord(ShadowCell& cell, const Access& access, uint8_t bytes, const char* address, bool global,
+                NameOfWord name) {
   const Touch now = TouchOf(access, bytes);
   if (Conflict(cell.write, now, global)) ReportRace(cell.write, true, access, global, name(address));
   if (!access.write) return NoteRead(cell, now);

@@ -1,4 +1,5 @@
-// What the check build adds to the runtime.  In the fast build nothing is added: `checks` is an object that does nothing.
+// What the check build adds to the runtime.  In the fast build nothing is added: `checks` is an object that does
+// nothing.
 #ifndef CUDA_EMU_CHECKS_H_
 #define CUDA_EMU_CHECKS_H_
 
@@ -13,8 +14,8 @@ struct SharedVariable;
 class Checks {
  public:
   virtual ~Checks() = default;
-  virtual bool OneWorker() const { return false; }  // one block at a time, so that reports repeat exactly
-  virtual bool GuardLarge() const { return false; }  // keep the host from large arrays too, whatever it costs
+  virtual bool OneWorker() const { return false; }    // one block at a time, so that reports repeat exactly
+  virtual bool GuardLarge() const { return false; }   // keep the host from large arrays too, whatever it costs
   virtual bool SeeTimeOuts() const { return false; }  // checks leave a kernel that has timed out, at a known line
   virtual void Allocated(Allocation&) {}
   virtual void Freed(Allocation&) {}

@@ -50,7 +50,9 @@ void* cuda_emu::MakeContext(char* top, void (*entry)()) {
 #else
 #define CUDA_EMU_SYMBOL "cuda_emu_switch"
 #endif
-asm(".text\n.globl " CUDA_EMU_SYMBOL "\n.p2align 2\n" CUDA_EMU_SYMBOL ":\n" R"(
+asm(".text\n.globl " CUDA_EMU_SYMBOL "\n.p2align 2\n" CUDA_EMU_SYMBOL
+    ":\n"
+    R"(
   stp x19, x20, [sp, #-160]!
   stp x21, x22, [sp, #16]
   stp x23, x24, [sp, #32]

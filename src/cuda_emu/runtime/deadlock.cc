@@ -50,8 +50,7 @@ bool ReportWaitingMeeting() {
     threadIdx = meeting.fiber[FirstLane(meeting.arrived)]->thread;
     Report(cudaErrorLaunchFailure,
            "deadlock: " + Text(meeting.site) + " waits for lane " + std::to_string(lane) + " of warp " +
-               std::to_string(warp) + ", which " +
-               (other == nullptr ? "never comes" : "waits in " + Text(other->site)),
+               std::to_string(warp) + ", which " + (other == nullptr ? "never comes" : "waits in " + Text(other->site)),
            {nullptr, nullptr, &meeting.site});
     return true;
   });

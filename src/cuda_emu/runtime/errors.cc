@@ -39,7 +39,8 @@ const char* BaseName(const char* path) {
 }
 
 std::string LaunchText(const LaunchConfig& config) {
-  return "launched at " + LineText(config.site) + " with grid " + Text(config.grid) + " and block " + Text(config.block);
+  return "launched at " + LineText(config.site) + " with grid " + Text(config.grid) + " and block " +
+         Text(config.block);
 }
 
 // The whole report.  Addresses become lines here, on a normal stack.
@@ -230,7 +231,8 @@ std::string ExtentText(const Allocation& allocation) {
 std::string OutsideText(const void* pointer, size_t bytes, const char* verb) {
   Allocation* allocation = FindNeighbour(pointer);
   if (allocation == nullptr) {
-    return std::string("out-of-bounds ") + verb + " at address " + Hex(pointer) + ", which is far from every device array";
+    return std::string("out-of-bounds ") + verb + " at address " + Hex(pointer) +
+           ", which is far from every device array";
   }
   const std::string size = bytes == 0 ? "" : " of " + Count(bytes, "byte");
   if (!allocation->live && allocation->Contains(pointer, 0)) {

@@ -22,7 +22,8 @@ bool HasStuckError();
 
 // ---- errors of a kernel.  The first one of a launch counts; the launch reports it when its threads have stopped.
 
-/// The line is known as an address in the machine code, or as a place in the source.  "%1" in a text stands for `other`.
+/// The line is known as an address in the machine code, or as a place in the source.  "%1" in a text stands for
+/// `other`.
 struct Place {
   const void* pc = nullptr;
   const void* other_pc = nullptr;
@@ -31,8 +32,8 @@ struct Place {
 
 void BeginErrors();
 void Report(cudaError_t error, const std::string& text, const Place& place);
-/// A report that gives way to the next one which may replace it: a read of what was never written is, more often than not,
-/// the first half of a data race.
+/// A report that gives way to the next one which may replace it: a read of what was never written is, more often than
+/// not, the first half of a data race.
 void ReportForNow(cudaError_t error, const std::string& text, const Place& place);
 void ReportInstead(cudaError_t error, const std::string& text, const Place& place);
 /// Leave the kernel for good.
@@ -50,10 +51,10 @@ void RefuseLaunch(cudaError_t error, const LaunchConfig& config, const std::stri
 
 std::string Hex(const void* pointer);
 std::string Hex(unsigned mask);
-std::string Text(const uint3& index);          // "(3, 0, 0)"
-std::string ThreadText(unsigned linear);       // the same of the thread of this number in its block
-std::string Text(const Site& site);            // "__syncthreads() at file.cu:12"
-std::string LineText(const Site& site);        // "file.cu:12"
+std::string Text(const uint3& index);     // "(3, 0, 0)"
+std::string ThreadText(unsigned linear);  // the same of the thread of this number in its block
+std::string Text(const Site& site);       // "__syncthreads() at file.cu:12"
+std::string LineText(const Site& site);   // "file.cu:12"
 std::string KernelName(const LaunchConfig& config);
 std::string Count(size_t n, const char* noun);  // "1 thread", "2 threads"
 

@@ -148,7 +148,7 @@ void WatchForFaults() {
   struct sigaction current;
   sigaction(SIGSEGV, nullptr, &current);
   if (current.sa_sigaction == Handle) return;
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_sigaction = Handle;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&ours.sa_mask);

@@ -14,7 +14,7 @@ Options options;
 
 namespace {
 
-constexpr const char* kNames[] = {"WORKERS", "ORDER",   "SEED",  "GUARD", "STICKY", "STRICT",
+constexpr const char* kNames[] = {"WORKERS", "ORDER", "SEED",  "GUARD",  "STICKY", "STRICT",
                                   "TIMEOUT", "STACK", "RACES", "UNINIT", "PROFILE"};
 
 bool ReadNumber(const char* text, double low, double high, double* number) {
@@ -59,7 +59,8 @@ void ReadEnvironment() {
         std::strcmp(name, "PROFILE") == 0 ? "CUEMU_PROFILE" : std::string("NEEDLE_CUDA_EMU_") + name;
     const char* value = std::getenv(variable.c_str());
     if (value == nullptr || *value == '\0' || cuda_emu_set_option(name, value)) continue;
-    std::fprintf(stderr, "[cuda_emu] %s=%s is no value of this variable; it is ignored (docs/cuda_emulator.md lists them)\n",
+    std::fprintf(stderr,
+                 "[cuda_emu] %s=%s is no value of this variable; it is ignored (docs/cuda_emulator.md lists them)\n",
                  variable.c_str(), value);
   }
 }

@@ -28,7 +28,8 @@ size_t StackStep() {
   return options.stack_bytes + kPage;  // a guard page below each
 }
 
-// A fiber begins here: it starts threads until there are no more, or the one that it started last has parked it for good.
+// A fiber begins here: it starts threads until there are no more, or the one that it started last has parked it for
+// good.
 void FiberEntry() {
   std::exception_ptr exception;
   try {

@@ -59,8 +59,8 @@ bool IsOurs(const std::string& frame) {
   return frame.find("/cuda_emu/include/") != std::string::npos;
 }
 
-// addr2line -a -i prints, for each address: the address, then the inlined calls there, innermost first.  The line is that
-// of the innermost which is not a function of the emulator, as atomicAdd is.
+// addr2line -a -i prints, for each address: the address, then the inlined calls there, innermost first.  The line is
+// that of the innermost which is not a function of the emulator, as atomicAdd is.
 std::vector<std::string> Parse(const std::string& output, size_t n) {
   std::vector<std::string> lines;
   for (size_t begin = 0, end; (end = output.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -85,7 +85,8 @@ std::vector<std::string> SourceLines(const std::vector<const void*>& return_addr
   std::vector<std::string> command = {"addr2line", "-a", "-i", "-e", module.dli_fname};
   for (const void* address : return_addresses) {
     // the call itself ends just before the address to which it returns
-    command.push_back(HexAddress(reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(module.dli_fbase) - 1));
+    command.push_back(
+        HexAddress(reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(module.dli_fbase) - 1));
   }
   std::string output;
   for (const char* program : {"addr2line", "llvm-addr2line"}) {

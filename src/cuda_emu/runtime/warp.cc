@@ -40,8 +40,9 @@ Meeting& FindMeeting(Warp& warp, const Site& site, unsigned mask, unsigned lane)
     } else if (meeting.mask == mask) {
       return meeting;
     } else if (meeting.mask & mask) {
-      FailWarp(site, "lane " + std::to_string(lane) + " passes the mask " + Hex(mask) + ", but lanes of the same warp wait in " +
-                         Text(meeting.site) + " with the mask " + Hex(meeting.mask));
+      FailWarp(site, "lane " + std::to_string(lane) + " passes the mask " + Hex(mask) +
+                         ", but lanes of the same warp wait in " + Text(meeting.site) + " with the mask " +
+                         Hex(meeting.mask));
     }
   }
   if (fresh == nullptr) FailWarp(site, "more than 16 groups of one warp wait at once");

@@ -1,5 +1,5 @@
-// The state of one thread of the CPU that runs blocks, one after the other: its block, the fibers that carry the block's
-// threads, and its shared memory.
+// The state of one thread of the CPU that runs blocks, one after the other: its block, the fibers that carry the
+// block's threads, and its shared memory.
 #ifndef CUDA_EMU_WORKER_H_
 #define CUDA_EMU_WORKER_H_
 
@@ -15,11 +15,11 @@
 
 namespace cuda_emu {
 
-constexpr unsigned kMaxThreads = 1024;                  // of a block
+constexpr unsigned kMaxThreads = 1024;  // of a block
 constexpr unsigned kWarpSize = 32, kMaxWarps = kMaxThreads / kWarpSize;
-constexpr size_t kStaticSharedBytes = 48 << 10;         // what a block gets without asking
-constexpr size_t kMostSharedBytes = 227 << 10;          // and with cudaFuncSetAttribute (compute capability 9.0)
-constexpr size_t kSharedArenaBytes = 512 << 10;         // room for these, and for canaries between them
+constexpr size_t kStaticSharedBytes = 48 << 10;  // what a block gets without asking
+constexpr size_t kMostSharedBytes = 227 << 10;   // and with cudaFuncSetAttribute (compute capability 9.0)
+constexpr size_t kSharedArenaBytes = 512 << 10;  // room for these, and for canaries between them
 
 /// Why a fiber does not run.
 enum class Parked : uint8_t { kNo, kAtBarrier, kInWarp, kReady };

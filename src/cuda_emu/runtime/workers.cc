@@ -49,7 +49,8 @@ struct Job {
 
   uint64_t BlockAt(uint64_t i) const {
     if (options.order == Order::kReverse) return n_blocks - 1 - i;
-    if (options.order == Order::kRandom) return static_cast<uint64_t>(static_cast<unsigned __int128>(i) * stride % n_blocks);
+    if (options.order == Order::kRandom)
+      return static_cast<uint64_t>(static_cast<unsigned __int128>(i) * stride % n_blocks);
     return i;
   }
 };

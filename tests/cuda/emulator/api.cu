@@ -1,4 +1,5 @@
-// The host's side of the API, and what the device has besides: each function throws if something is not as it should be.
+// The host's side of the API, and what the device has besides: each function throws if something is not as it should
+// be.
 #include "testing.h"
 
 #include <cuda_fp16.h>
@@ -34,7 +35,8 @@ TEST_FUNCTION(rows) {  // a 3 x 4 corner of a 6 x 10 matrix, there and back
   Check(cudaMemcpy2D(corner.data(), 4 * sizeof(int), device, pitch, 4 * sizeof(int), 3, cudaMemcpyDeviceToHost));
   Expect((corner == std::vector<int>{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23}), "rows with a pitch");
   Check(cudaMemset2D(device, pitch, 0xff, 4 * sizeof(int), 2));
-  Check(cudaMemcpy2DAsync(back.data(), 10 * sizeof(int), device, pitch, 4 * sizeof(int), 3, cudaMemcpyDeviceToHost, nullptr));
+  Check(cudaMemcpy2DAsync(back.data(), 10 * sizeof(int), device, pitch, 4 * sizeof(int), 3, cudaMemcpyDeviceToHost,
+                          nullptr));
   Expect(back[0] == -1 && back[20] == 20 && back[24] == -1, "rows set, and nothing between them touched");
   Check(cudaFree(device));
 }
@@ -179,7 +181,8 @@ TEST_FUNCTION(every_half_is_itself) {
 TEST_FUNCTION(halves_are_rounded_to_nearest_even) {
   // between two neighbours a and b: what lies nearer to a is a, the middle is the even one of the two
   for (unsigned bits = 0; bits < 0x7bff; bits++) {
-    const float a = __half(__half_raw{static_cast<unsigned short>(bits)}), b = __half(__half_raw{static_cast<unsigned short>(bits + 1)});
+    const float a = __half(__half_raw{static_cast<unsigned short>(bits)}),
+                b = __half(__half_raw{static_cast<unsigned short>(bits + 1)});
     const float middle = (a + b) / 2;  // exact in float
     Expect(__half_as_ushort(__half(middle)) == bits + bits % 2, "middle above half " + std::to_string(bits));
     Expect(__half_as_ushort(__half(std::nextafterf(middle, 0.0f))) == bits, "below the middle");
@@ -206,7 +209,8 @@ TEST_FUNCTION(half_arithmetic_in_a_kernel) {
 // ---- functions of the device
 
 __global__ void Functions_(float* f, int* i, long long* clock) {
-  f[0] = rsqrtf(4), f[1] = __expf(0), f[2] = __saturatef(7), f[3] = __fdividef(1, 4), f[4] = max(CUDART_PI_F, 2.5f), f[5] = __ldg(&f[0]);
+  f[0] = rsqrtf(4), f[1] = __expf(0), f[2] = __saturatef(7), f[3] = __fdividef(1, 4), f[4] = max(CUDART_PI_F, 2.5f),
+  f[5] = __ldg(&f[0]);
   i[0] = __popc(0xff), i[1] = __clz(1), i[2] = __ffs(8), i[3] = __brev(1) == 0x80000000u, i[4] = __float_as_int(1.0f);
   i[5] = __umulhi(0x80000000u, 4u), i[6] = __float2int_rn(2.5f), i[7] = min(3, 2);
   clock[0] = clock64();

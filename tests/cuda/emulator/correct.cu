@@ -1,5 +1,5 @@
-// Kernels that are right. Nothing may be reported of them, in any order of the threads. Each barrier is numbered, so that
-// the tests can leave out one at a time: every one is needed, and its absence must be reported as a race.
+// Kernels that are right. Nothing may be reported of them, in any order of the threads. Each barrier is numbered, so
+// that the tests can leave out one at a time: every one is needed, and its absence must be reported as a race.
 #include "testing.h"
 
 #include <cooperative_groups.h>
@@ -12,9 +12,9 @@ namespace cg = cooperative_groups;
 
 __constant__ int left_out = -1;  // the barrier that is missing
 constexpr int kFirst = __COUNTER__;
-#define BARRIER()                                                   \
-  do {                                                              \
-    if (__COUNTER__ - kFirst - 1 != left_out) __syncthreads();      \
+#define BARRIER()                                              \
+  do {                                                         \
+    if (__COUNTER__ - kFirst - 1 != left_out) __syncthreads(); \
   } while (0)
 
 static std::vector<float> Ramp(size_t n) {
@@ -26,7 +26,8 @@ static std::vector<float> Ramp(size_t n) {
 static void ExpectClose(const std::vector<float>& got, const std::vector<float>& wanted, const char* what) {
   for (size_t i = 0; i < wanted.size(); i++) {
     // float32 sums of up to some hundred terms
-    Expect(std::fabs(got[i] - wanted[i]) <= 1e-4f * (1 + std::fabs(wanted[i])), std::string(what) + " at " + std::to_string(i));
+    Expect(std::fabs(got[i] - wanted[i]) <= 1e-4f * (1 + std::fabs(wanted[i])),
+           std::string(what) + " at " + std::to_string(i));
   }
 }
 
@@ -89,7 +90,7 @@ __global__ void Tiled(const float* a, const float* b, float* out, int m, int n, 
 
 // each thread makes a 2 x 2 patch of a 16 x 16 tile
 __global__ void __launch_bounds__(64)
-Registers(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int n) {
+    Registers(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int n) {
   __shared__ float a_tile[8][16], b_tile[8][16];
   const int thread = threadIdx.y * 8 + threadIdx.x, row = blockIdx.y * 16, column = blockIdx.x * 16;
   float sum[2][2] = {};
@@ -162,7 +163,8 @@ __global__ void Histogram(const int* values, int* counts, int n) {
   __shared__ int local[16];
   if (threadIdx.x < 16) local[threadIdx.x] = 0;
   BARRIER();
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&local[values[i]], 1);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&local[values[i]], 1);
   BARRIER();
   if (threadIdx.x < 16) atomicAdd(&counts[threadIdx.x], local[threadIdx.x]);
 }
@@ -235,11 +237,16 @@ TEST_FUNCTION(warp_exchange) {
 }
 __global__ void Votes(int* out) {
   const unsigned all = 0xffffffff, lane = threadIdx.x;
-  const int values[] = {__all_sync(all, lane < 32),       __any_sync(all, lane == 40),
-                        (int)__popc(__ballot_sync(all, lane % 2)), (int)__reduce_add_sync(all, lane),
-                        (int)__reduce_max_sync(all, lane), (int)__shfl_sync(all, lane, 3, 8),
-                        (int)__shfl_up_sync(all, lane, 2), (int)__shfl_down_sync(all, lane, 1, 4),
-                        __syncthreads_count(lane < 7),     __syncthreads_or(lane == 3)};
+  const int values[] = {__all_sync(all, lane < 32),
+                        __any_sync(all, lane == 40),
+                        (int)__popc(__ballot_sync(all, lane % 2)),
+                        (int)__reduce_add_sync(all, lane),
+                        (int)__reduce_max_sync(all, lane),
+                        (int)__shfl_sync(all, lane, 3, 8),
+                        (int)__shfl_up_sync(all, lane, 2),
+                        (int)__shfl_down_sync(all, lane, 1, 4),
+                        __syncthreads_count(lane < 7),
+                        __syncthreads_or(lane == 3)};
   if (lane == 19) {
     for (int i = 0; i < 10; i++) out[i] = values[i];
   }
@@ -311,8 +318,10 @@ TEST_FUNCTION(spin_lock) {
   Expect(total.Get()[0] == 128, "spin lock");
 }
 __global__ void Atomics(float* f, int* i, unsigned long long* u, double* d) {
-  atomicAdd(f, 0.5f), atomicAdd(d, 0.25), atomicAdd(u, 3ull), atomicMax(&i[0], threadIdx.x), atomicMin(&i[1], -threadIdx.x);
-  atomicOr(&i[2], 1 << threadIdx.x % 8), atomicXor(&i[3], 1), atomicSub(&i[4], 2), atomicAnd(&i[5], ~(1 << threadIdx.x % 4));
+  atomicAdd(f, 0.5f), atomicAdd(d, 0.25), atomicAdd(u, 3ull), atomicMax(&i[0], threadIdx.x),
+      atomicMin(&i[1], -threadIdx.x);
+  atomicOr(&i[2], 1 << threadIdx.x % 8), atomicXor(&i[3], 1), atomicSub(&i[4], 2),
+      atomicAnd(&i[5], ~(1 << threadIdx.x % 4));
 }
 TEST_FUNCTION(atomics) {
   Device<float> f(1, 0);

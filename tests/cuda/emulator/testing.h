@@ -21,8 +21,8 @@ struct Registered {
 };
 
 /// A function that the tests call by name; it throws if something is wrong.
-#define TEST_FUNCTION(name)                          \
-  static void name();                                \
+#define TEST_FUNCTION(name)                               \
+  static void name();                                     \
   static const Registered name##_registered(#name, name); \
   static void name()
 

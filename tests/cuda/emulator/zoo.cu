@@ -1,9 +1,10 @@
-// Mistakes that people make in CUDA, one a function. Each must be reported in words, with kernel, line, block and thread;
-// none may hang or end the process. test_zoo.py says what each report must hold; `here:` marks the line it must name.
+// Mistakes that people make in CUDA, one a function. Each must be reported in words, with kernel, line, block and
+// thread; none may hang or end the process. test_zoo.py says what each report must hold; `here:` marks the line it must
+// name.
 #include "testing.h"
 
-#include <cassert>
 #include <cooperative_groups.h>
+#include <cassert>
 
 namespace cg = cooperative_groups;
 
@@ -243,7 +244,7 @@ __global__ void Tiles(const float* a, float* out, int n) {
   int t = threadIdx.x;
   float sum = 0;
   for (int k = 0; k < n; k += 64) {
-    tile[t] = a[k + t];                            // here: tile write
+    tile[t] = a[k + t];  // here: tile write
     __syncthreads();
     for (int j = 0; j < 64; j++) sum += tile[j];  // here: tile read
   }

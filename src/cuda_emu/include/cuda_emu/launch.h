@@ -181,8 +181,9 @@ inline S& Shared(const char* name, const char* declaration) {
 
 // rewrite.py turns  k<T><<<grid, block>>>(a)  into  CUDA_EMU_LAUNCH((k<T>), "names", grid, block)(a)
 #define CUDA_EMU_STRIP(...) __VA_ARGS__
-#define CUDA_EMU_LAUNCH(k, parameters, ...)                                          \
-  ::cuda_emu::LaunchAt(#k, parameters, {__FILE__, __LINE__, "launch"},               \
-                       [&](auto&... cuda_emu_arguments) { CUDA_EMU_STRIP k(cuda_emu_arguments...); }, __VA_ARGS__)
+#define CUDA_EMU_LAUNCH(k, parameters, ...)           \
+  ::cuda_emu::LaunchAt(                               \
+      #k, parameters, {__FILE__, __LINE__, "launch"}, \
+      [&](auto&... cuda_emu_arguments) { CUDA_EMU_STRIP k(cuda_emu_arguments...); }, __VA_ARGS__)
 
 #endif  // CUDA_EMU_LAUNCH_H_

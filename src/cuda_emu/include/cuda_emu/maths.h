@@ -30,6 +30,8 @@ constexpr std::common_type_t<A, B> max(A a, B b) {
   return static_cast<C>(a) < static_cast<C>(b) ? static_cast<C>(b) : static_cast<C>(a);
 }
 
+// clang-format off: tables read best with one function a line
+
 // ---- floating point
 
 inline float __expf(float x) { return expf(x); }
@@ -126,6 +128,8 @@ template <class T>
 inline void __stcg(T* address, T value) { *address = value; }
 template <class T>
 inline void __stcs(T* address, T value) { *address = value; }
+
+// clang-format on
 
 // ---- clocks: nanoseconds of the CPU, not cycles of a GPU
 

@@ -90,7 +90,8 @@ inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_EM
 template <class T>
 inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_EMU_WHERE) {
   const int lane = ::cuda_emu::LaneId(), source = (lane & (width - 1)) + static_cast<int>(delta);
-  return ::cuda_emu::Shuffle({file, line, "__shfl_down_sync()"}, mask, value, source < width ? lane + (int)delta : lane);
+  return ::cuda_emu::Shuffle({file, line, "__shfl_down_sync()"}, mask, value,
+                             source < width ? lane + (int)delta : lane);
 }
 template <class T>
 inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_EMU_WHERE) {
@@ -124,11 +125,13 @@ inline T __reduce_add_sync(unsigned mask, T value, CUDA_EMU_WHERE) {
 }
 template <class T>
 inline T __reduce_min_sync(unsigned mask, T value, CUDA_EMU_WHERE) {
-  return ::cuda_emu::WarpReduce({file, line, "__reduce_min_sync()"}, mask, value, [](T a, T b) { return b < a ? b : a; });
+  return ::cuda_emu::WarpReduce({file, line, "__reduce_min_sync()"}, mask, value,
+                                [](T a, T b) { return b < a ? b : a; });
 }
 template <class T>
 inline T __reduce_max_sync(unsigned mask, T value, CUDA_EMU_WHERE) {
-  return ::cuda_emu::WarpReduce({file, line, "__reduce_max_sync()"}, mask, value, [](T a, T b) { return a < b ? b : a; });
+  return ::cuda_emu::WarpReduce({file, line, "__reduce_max_sync()"}, mask, value,
+                                [](T a, T b) { return a < b ? b : a; });
 }
 template <class T>
 inline T __reduce_and_sync(unsigned mask, T value, CUDA_EMU_WHERE) {

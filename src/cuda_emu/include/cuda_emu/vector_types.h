@@ -2,34 +2,34 @@
 #ifndef CUDA_EMU_VECTOR_TYPES_H_
 #define CUDA_EMU_VECTOR_TYPES_H_
 
-#define CUDA_EMU_VECTOR1(Name, T)               \
-  struct Name##1 {                              \
-    T x;                                        \
-  };                                            \
-  inline Name##1 make_##Name##1(T x) {          \
-    return {x};                                 \
+#define CUDA_EMU_VECTOR1(Name, T)      \
+  struct Name##1 {                     \
+    T x;                               \
+  };                                   \
+  inline Name##1 make_##Name##1(T x) { \
+    return {x};                        \
   }
-#define CUDA_EMU_VECTOR2(Name, T)               \
-  struct alignas(2 * sizeof(T)) Name##2 {       \
-    T x, y;                                     \
-  };                                            \
-  inline Name##2 make_##Name##2(T x, T y) {     \
-    return {x, y};                              \
+#define CUDA_EMU_VECTOR2(Name, T)           \
+  struct alignas(2 * sizeof(T)) Name##2 {   \
+    T x, y;                                 \
+  };                                        \
+  inline Name##2 make_##Name##2(T x, T y) { \
+    return {x, y};                          \
   }
-#define CUDA_EMU_VECTOR3(Name, T)               \
-  struct Name##3 {                              \
-    T x, y, z;                                  \
-  };                                            \
+#define CUDA_EMU_VECTOR3(Name, T)                \
+  struct Name##3 {                               \
+    T x, y, z;                                   \
+  };                                             \
   inline Name##3 make_##Name##3(T x, T y, T z) { \
-    return {x, y, z};                           \
+    return {x, y, z};                            \
   }
 // four of 8 bytes are aligned to 16 only: no instruction loads 32 bytes at once
-#define CUDA_EMU_VECTOR4(Name, T)                                          \
-  struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Name##4 {             \
-    T x, y, z, w;                                                          \
-  };                                                                       \
-  inline Name##4 make_##Name##4(T x, T y, T z, T w) {                      \
-    return {x, y, z, w};                                                   \
+#define CUDA_EMU_VECTOR4(Name, T)                              \
+  struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Name##4 { \
+    T x, y, z, w;                                              \
+  };                                                           \
+  inline Name##4 make_##Name##4(T x, T y, T z, T w) {          \
+    return {x, y, z, w};                                       \
   }
 #define CUDA_EMU_VECTORS(Name, T) \
   CUDA_EMU_VECTOR1(Name, T)       \
