@@ -247,7 +247,15 @@ def results_of(root: Path, stage: str) -> dict[str, str | None]:
     """{item: what went wrong, "skipped: why", or None} of all tests of a stage, run in its tree."""
     report = root / "report.xml"
     done = python(
-        root, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *COURSE.stage(stage).tests
+        root,
+        "-m",
+        "pytest",
+        "-q",
+        "--tb=short",
+        "-p",
+        "no:cacheprovider",
+        f"--junitxml={report}",
+        *COURSE.stage(stage).tests,
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return dict(map(outcome, ElementTree.parse(report).iter("testcase")))
