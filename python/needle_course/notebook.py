@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UserError
+from .hints import LEVELS
 
-LEVELS = ("the idea", "the shapes", "nearly code")
 SETUP_LINE = re.compile(r'setup\("(\w+)"\)')
 HINTS_LINE = re.compile(r'^hints\("([\w/]+)"\)$', re.MULTILINE)
 WIDTH = 100  # columns; a wider cell scrolls sideways on a laptop
