@@ -89,7 +89,7 @@ def test_getitem(device, index):
 
 @on_devices
 def test_broadcast_to(device):
-    for shape, wanted in (((1, 3, 4), (6, 3, 4)), ((5, 1, 1), (5, 2, 3)), ((2, 3), (2, 3))):
+    for shape, wanted in (((1, 3, 4), (6, 3, 4)), ((5, 1, 1), (5, 2, 3)), ((2, 3), (2, 3)), ((3, 1), (2, 3, 4))):
         A = numbers(*shape)
         a = nd.array(A, device=device)
         assert_view(a, a.broadcast_to(wanted), np.broadcast_to(A, wanted))
@@ -335,6 +335,18 @@ def test_matmul(m, n, p, device):
     assert_close(a @ b, wanted, terms=n)
     turned = nd.array(A.T, device=device).permute((1, 0))
     assert_close(turned @ b, wanted, terms=n)
+
+
+@on_devices
+@pytest.mark.parametrize("m, n, p", [(3, 4, 5), (16, 8, 24)])
+def test_matmul_overwrites(m, n, p, device):
+    A, B = numbers(m, n), numbers(n, p, seed=1)
+    out = nd.NDArray.make((m, p), device=device)
+    out.fill(77)  # what was in the storage before must not matter
+    a, b = nd.array(A, device=device), nd.array(B, device=device)
+    for _ in range(2):
+        device.matmul(a._handle, b._handle, out._handle, m, n, p)
+        assert_close(out, A.astype(np.float64) @ B, terms=n)
 
 
 @pytest.mark.parametrize("device", [pytest.param(nd.cpu(), id="cpu")])
