@@ -79,12 +79,13 @@ endfunction()
 function(cuda_emu_sources out)
   cmake_parse_arguments(PARSE_ARGV 1 arg "CHECK" "" "LIBRARIES;INCLUDES;DEFINITIONS")
   set(build fast)
-  # -g1: reports name lines of the source; NDEBUG would turn the assertions of kernels off
-  set(options -O3 -g1 -UNDEBUG)
+  # -g1: reports name lines of the source, which addr2line (2.40) can mix up in DWARF 5; NDEBUG would turn the assertions
+  # of kernels off
+  set(options -O3 -gdwarf-4 -g1 -UNDEBUG)
   if(arg_CHECK)
     # compiled with, but not linked with, ThreadSanitizer: the runtime brings functions of its own in its place
     set(build check)
-    set(options -O1 -g1 -UNDEBUG -fsanitize=thread,bounds,alignment -fno-sanitize-recover=bounds,alignment)
+    set(options -O1 -gdwarf-4 -g1 -UNDEBUG -fsanitize=thread,bounds,alignment -fno-sanitize-recover=bounds,alignment)
   endif()
   list(TRANSFORM arg_INCLUDES PREPEND "-I")
   set(rewritten "")

@@ -94,7 +94,6 @@ def run_cuda(
             made_by = [
                 f"-DPython_EXECUTABLE={sys.executable}",
                 "-DCMAKE_BUILD_TYPE=None",
-                "-DCMAKE_CXX_FLAGS=-gdwarf-4",
             ]
             _run([_cmake(), "-S", str(folder), "-B", str(folder / "build"), *made_by], "configuring", seconds, folder)
         _run([_cmake(), "--build", str(folder / "build"), "--target", program], "compiling", seconds, folder)
