@@ -98,10 +98,10 @@ def book(course: Any, stage: str) -> bytes:
 
 
 def templates(root: Path) -> dict[str, str]:
-    """{path in the learner's tree: text} of hw/tree; a leading dot is left out of names there."""
+    """{path in the learner's tree: text} of hw/tree; two have other names there, which no tool mistakes for its own."""
     if not (root / TEMPLATES).is_dir():
         return {}
-    names = {"gitignore": ".gitignore"}
+    names = {"gitignore": ".gitignore", "pyproject.template": "pyproject.toml"}
     paths = sorted(path for path in (root / TEMPLATES).iterdir() if path.is_file())
     return {names.get(path.name, path.name): path.read_text(encoding="utf-8") for path in paths}
 
