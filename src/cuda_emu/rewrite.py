@@ -3,7 +3,7 @@
 
     rewrite.py IN.cu OUT.cc [-I DIR]...
 
-    k<T><<<grid, block, bytes>>>(a)    ->  CUDA_EMU_LAUNCH((k<T>), "a", grid, block, bytes)(a)
+    k<T><<<grid, block, bytes>>>(a)    ->  CUDA_EMU_LAUNCH((k<T>), "a", grid, block, bytes)(a), or ..._LAUNCH_ONE(...)
     __shared__ float tile[32][33];     ->  struct S {...}; auto& tile = cuda_emu::Shared<S, ...>(...).tile;
     extern __shared__ float s[];       ->  float* s = (float*)cuda_emu::DynamicShared();
     #pragma unroll [N]                 ->  #pragma GCC unroll N
@@ -19,7 +19,8 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 
@@ -161,10 +162,13 @@ class File:
         joined = self.code[start:end].count("\\\n")
         return "\\\n" * joined + "\n" * (self.code.count("\n", start, end) - joined)
 
-    def rewrite(self, parameters: dict[str, str]) -> None:
-        """Collect the edits. `parameters` has, by the name of a kernel, the names of its parameters."""
+    def rewrite(self, parameters: dict[str, str], alone: Collection[str] = ()) -> None:
+        """Collect the edits. `parameters` has, by the name of a kernel, the names of its parameters.
+
+        alone: the names that stand for one kernel and for nothing else
+        """
         refuse_what_cannot_run(self)
-        rewrite_launches(self, parameters)
+        rewrite_launches(self, parameters, alone)
         rewrite_shared(self)
         rewrite_pragmas(self)
 
@@ -234,16 +238,48 @@ def parameters_of_kernels(file: File) -> dict[str, str]:
     return names
 
 
+def kernels_alone(files: Collection[File]) -> set[str]:
+    """The names of kernels of which the compiler can tell the parameters' types by the name.
+
+    Such a kernel is defined once and is no template; nothing else has its name, so that it is never overloaded; and it
+    gets all its arguments.
+    """
+    declared: Counter[str] = Counter()
+    defined: Counter[str] = Counter()
+    for file in files:
+        for name, start, end in kernels_in(file):
+            declared[name] += 1
+            several = _is_template(file.code, start) or "=" in file.code[start:end]
+            defined[name] += 2 if several else bool(_BODY.match(file.code, end))
+    return {name for name in declared if defined[name] == 1 and _other_uses(name, files) == declared[name]}
+
+
+def _is_template(code: str, parameters: int) -> bool:
+    """Whether the kernel whose parameters begin there is a template."""
+    start = code.rfind("__global__", 0, parameters)
+    before = re.split(r"[;{}]", code[:start])[-1]
+    return "template" in before or re.search(r">[\w\s\\\"]*$", before) is not None
+
+
+def _other_uses(name: str, files: Collection[File]) -> int:
+    """How often a name stands in the files, launches aside."""
+    use = re.compile(rf"(?<![\w#]){re.escape(name)}(?![\w#])(?!\s*<<<)")
+    return sum(len(use.findall(file.code)) for file in files)
+
+
 def _name_of_parameter(parameter: str) -> str:
     declared = re.sub(r"\[[^\]]*\]", "", parameter.split("=")[0])
     words = re.findall(r"[A-Za-z_]\w*", declared)
     return words[-1] if len(words) > 1 else ""
 
 
+_BODY = re.compile(r"\)\s*\\?\s*\{")
+
+
 def bodies_of_kernels(file: File) -> list[tuple[int, int]]:
     bodies = []
     for _, _, end in kernels_in(file):
-        rest = re.compile(r"\)\s*\\?\s*\{").match(file.code, end)
+        rest = _BODY.match(file.code, end)
         if rest:
             bodies.append((rest.end() - 1, closing(file.code, rest.end() - 1)))
     return bodies
@@ -252,7 +288,7 @@ def bodies_of_kernels(file: File) -> list[tuple[int, int]]:
 # ---- launches
 
 
-def rewrite_launches(file: File, parameters: dict[str, str]) -> None:
+def rewrite_launches(file: File, parameters: dict[str, str], alone: Collection[str]) -> None:
     bodies = bodies_of_kernels(file)
     start = file.code.find("<<<")
     while start >= 0:
@@ -265,19 +301,29 @@ def rewrite_launches(file: File, parameters: dict[str, str]) -> None:
         after = re.compile(r"(?:\s|\\)*").match(file.code, end + 3)
         if after is None or file.code[after.end() : after.end() + 1] != "(":
             raise file.fail(start, "a launch needs its arguments in parentheses: kernel<<<grid, block>>>(arguments)")
-        _edit_launch(file, kernel, start, end, parameters)
+        _edit_launch(file, kernel, start, end, parameters, alone)
+        _edit_nulls(file, after.end())
         start = file.code.find("<<<", end + 3)
 
 
-def _edit_launch(file: File, kernel: int, start: int, end: int, parameters: dict[str, str]) -> None:
+def _edit_launch(
+    file: File, kernel: int, start: int, end: int, parameters: dict[str, str], alone: Collection[str]
+) -> None:
     name_end = start
     while file.code[name_end - 1].isspace():
         name_end -= 1
     name = re.sub(r"<.*", "", file.code[kernel:name_end], flags=re.S).split("::")[-1].strip()
     names = parameters.get(name, "")
-    file.edit(kernel, kernel, "CUDA_EMU_LAUNCH((")
+    file.edit(kernel, kernel, "CUDA_EMU_LAUNCH_ONE((" if name in alone else "CUDA_EMU_LAUNCH((")
     file.edit(name_end, start + 3, f'), "{names}", ' + file.source[name_end:start])
     file.edit(end, end + 3, ")")
+
+
+def _edit_nulls(file: File, opening: int) -> None:
+    """Make nullptr of an argument NULL, which is a number to a launcher that does not know the parameters' types."""
+    arguments = file.code[opening : max(opening, closing(file.code, opening))]
+    for null in re.finditer(r"(?<=[(,])\s*(NULL)\s*(?=[,)])", arguments):
+        file.edit(opening + null.start(1), opening + null.end(1), "nullptr")
 
 
 def _end_of_configuration(file: File, start: int) -> int:
@@ -306,6 +352,9 @@ def start_of_kernel_name(code: str, end: int) -> int | None:
             continue
         if code[end - 1 : end] == ")":
             return _opening_parenthesis(code, end)
+        if code[end - 1 : end] == "]":  # kernels[i], a table of pointers to kernels
+            end = code.rfind("[", 0, end)
+            continue
         start = end
         while start > 0 and (code[start - 1].isalnum() or code[start - 1] == "_"):
             start -= 1
@@ -450,8 +499,9 @@ class Program:
         self._read(self.source)
         for file in self.files.values():
             self.parameters.update(parameters_of_kernels(file))
+        alone = kernels_alone(self.files.values())
         for file in self.files.values():
-            file.rewrite(self.parameters)
+            file.rewrite(self.parameters, alone)
         changed = self._changed()
         for path in self.files:
             self._redirect_includes(path, changed)

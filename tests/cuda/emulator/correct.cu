@@ -347,6 +347,55 @@ TEST_FUNCTION(three_dimensions) {
   Expect(out.Get() == wanted, "three dimensions");
 }
 
+// ---- what stands in a launch
+
+struct DevicePointer {  // frees what it has; a kernel gets the pointer
+  float* p = nullptr;
+  explicit DevicePointer(size_t n) { Check(cudaMalloc(&p, n * sizeof(float))); }
+  DevicePointer(const DevicePointer&) = delete;
+  ~DevicePointer() { cudaFree(p); }
+  operator float*() const { return p; }
+};
+__global__ void SetOrKeep(const float* a, float* out, float value) {
+  out[threadIdx.x] = a != nullptr ? a[threadIdx.x] : value;
+}
+template <class T>
+__global__ void SetOrKeepAny(const T* a, T* out, T value) {
+  out[threadIdx.x] = a != nullptr ? a[threadIdx.x] : value;
+}
+TEST_FUNCTION(arguments_are_converted_on_the_host) {
+  DevicePointer out(32);
+  Device<> kept(32, 0.0f);
+  SetOrKeep<<<1, 32>>>(NULL, out, 3);
+  SetOrKeep<<<1, 32>>>(out, kept.p, 0);
+  Finish();
+  Expect(kept.Get()[31] == 3, "an object that becomes a pointer");
+  SetOrKeepAny<float><<<1, 32>>>(NULL, kept.p, 4);
+  Finish();
+  Expect(kept.Get()[31] == 4, "NULL for a template");
+}
+
+__global__ void Twice(const float* a, float* out) {
+  out[threadIdx.x] = 2 * a[threadIdx.x];
+}
+__global__ void Thrice(const float* a, float* out) {
+  out[threadIdx.x] = 3 * a[threadIdx.x];
+}
+using Map = void (*)(const float*, float*);
+static void Launch(Map kernel, const Device<>& a, const Device<>& out) {
+  kernel<<<1, 32>>>(a.p, out.p);
+}
+TEST_FUNCTION(kernels_by_pointer) {
+  Device<> a(32, 1.0f), out(32);
+  Launch(Twice, a, out);
+  Finish();
+  Expect(out.Get()[31] == 2, "a kernel that a function gets");
+  const Map kernels[] = {Twice, Thrice};
+  kernels[1]<<<1, 32>>>(a.p, out.p);
+  Finish();
+  Expect(out.Get()[31] == 3, "a kernel of a table");
+}
+
 // ---- for the tests
 
 extern "C" __attribute__((visibility("default"))) int number_of_barriers() {

@@ -37,6 +37,8 @@ LAUNCHES = [
     ("this->table.k<<<1, 2>>>(a);", 'CUDA_EMU_LAUNCH((this->table.k), "", 1, 2)(a);'),
     ("if (n) k <<< 1,\n 2 >>> (a);", 'if (n) CUDA_EMU_LAUNCH((k), "",   1,\n 2 ) (a);'),
     ("#define L(N) N##Kernel<<<1, 2>>>(a)", '#define L(N) CUDA_EMU_LAUNCH((N##Kernel), "", 1, 2)(a)'),
+    ("table[i + 1]<<<1, 2>>>(a);", 'CUDA_EMU_LAUNCH((table[i + 1]), "", 1, 2)(a);'),
+    ("k<<<1, 2>>>(NULL, f(a), NULL);", 'CUDA_EMU_LAUNCH((k), "", 1, 2)(nullptr, f(a), nullptr);'),
     ("k<<<f(x[1], {1, 2}), 2>>>(a);", 'CUDA_EMU_LAUNCH((k), "", f(x[1], {1, 2}), 2)(a);'),
     ('s = "k<<<1, 2>>>(a)"; // k<<<1, 2>>>(a)', 's = "k<<<1, 2>>>(a)"; // k<<<1, 2>>>(a)'),
     ("int x = 1'000 << 2; /* <<< */", "int x = 1'000 << 2; /* <<< */"),
@@ -56,6 +58,25 @@ def test_a_launch_knows_the_names_of_the_parameters(rewriter: ModuleType) -> Non
         "void f() { k<float><<<1, 2>>>(x, y, 3, 4); }\n"
     )
     assert '(k<float>), "a,out,n,", 1, 2)' in rewritten(rewriter, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "alone"),
+    [
+        ("__global__ void k(int* a);\n__global__ void k(int* b) {}\nvoid f() { k<<<1, 2>>>(a); }", {"k"}),
+        ("#define D(N) __global__ void N##K(int* a) {} void N() { N##K<<<1, 2>>>(a); }", {"N##K"}),
+        ("__global__ void k(int* a) {} void k(Array* a) { k<<<1, 2>>>(a->p); }", set()),  # overloaded
+        ("__global__ void k(int* a) {} __global__ void k(float* a) {}", set()),
+        ("template <class T>\nstatic __global__ void k(T* a) {}", set()),
+        ("__global__ void k(int* a, int n = 3) {}", set()),
+        ("__global__ void k(int* a) {} void (*p)(int*) = k;", set()),
+    ],
+)
+def test_kernels_whose_parameters_the_compiler_can_tell(rewriter: ModuleType, source: str, alone: set[str]) -> None:
+    file = rewriter.File(source, "file.cu")
+    assert rewriter.kernels_alone([file]) == alone
+    file.rewrite({}, alone)
+    assert ("CUDA_EMU_LAUNCH_ONE" in file.edited()) == bool(alone)
 
 
 SHARED = [

@@ -143,6 +143,20 @@ struct Launcher {
   }
 };
 
+/// The same where the types of the kernel's parameters are known: arguments become what it takes here, on the host, as
+/// they do for a GPU.  So NULL may stand for a pointer, and an object that converts to one.
+template <class Kernel, class... Parameters>
+struct ConvertingLauncher {
+  Launcher<Kernel> launcher;
+
+  void operator()(Parameters... arguments) const { launcher(arguments...); }
+};
+
+template <class Kernel, class... Parameters>
+ConvertingLauncher<Kernel, Parameters...> ConvertFor(void (*)(Parameters...), Launcher<Kernel> launcher) {
+  return {launcher};
+}
+
 template <class Kernel>
 Launcher<Kernel> LaunchAt(const char* name, const char* parameters, Site site, Kernel kernel, dim3 grid, dim3 block,
                           size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
@@ -184,6 +198,9 @@ inline S& Shared(const char* name, const char* declaration) {
 #define CUDA_EMU_LAUNCH(k, parameters, ...)           \
   ::cuda_emu::LaunchAt(                               \
       #k, parameters, {__FILE__, __LINE__, "launch"}, \
-      [&](auto&... cuda_emu_arguments) { CUDA_EMU_STRIP k(cuda_emu_arguments...); }, __VA_ARGS__)
+      [=](auto&... cuda_emu_arguments) { CUDA_EMU_STRIP k(cuda_emu_arguments...); }, __VA_ARGS__)
+// the same for a kernel that is one function: no template, and no other function has its name
+#define CUDA_EMU_LAUNCH_ONE(k, parameters, ...) \
+  ::cuda_emu::ConvertFor(CUDA_EMU_STRIP k, CUDA_EMU_LAUNCH(k, parameters, __VA_ARGS__))
 
 #endif  // CUDA_EMU_LAUNCH_H_
