@@ -221,7 +221,8 @@ def newly_solved(
 ) -> list[str]:
     """Parts of earlier stages that were blank, that the learner did not answer, and that the next starter answers."""
     earlier = [tag for name in course.present(stage)[:-1] for tag in course.stage(name).tags]
-    were, are = answers.regions_in(before), answers.regions_in(new)
+    legible = {path: content for path, content in before.items() if path not in found.damaged}
+    were, are = answers.regions_in(legible), answers.regions_in(new)
     unanswered = [tag for tag in earlier if tag in were and tag in are and tag not in found.bodies]
     return [tag for tag in unanswered if regions.is_blank(were[tag]) and not regions.is_blank(are[tag])]
 

@@ -89,6 +89,18 @@ def regions_of(path: str, content: bytes) -> dict[str, regions.Region]:
         return {}
 
 
+def damage(tree: Mapping[str, bytes]) -> dict[str, str]:
+    """{file: what is wrong with its marks} of those files of a tree whose regions cannot be told apart."""
+    wrong = {}
+    for path, content in tree.items():
+        if trees.is_marked(path) and is_text(content):
+            try:
+                regions.regions(Text.of(content).plain, path)
+            except UserError as error:
+                wrong[path] = str(error)
+    return wrong
+
+
 def poured(path: str, content: bytes, bodies: Mapping[str, str]) -> bytes:
     """A file of the course's with these bodies in its regions; as it is if it has none of them."""
     wanted = {tag: bodies[tag] for tag in regions_of(path, content) if tag in bodies}

@@ -7,6 +7,7 @@ mistake of the user's, which is one line on standard error.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -105,6 +106,20 @@ def whole_course(folder: Path | None, learner: Path | None = None) -> Any:
     return course
 
 
+def by_its_own_tools(course: Any, command: str, words: list[str]) -> int | None:
+    """Run a command by the tools that lie in a course, if these here are others; returns its exit status.
+
+    A learner's tree has the tools of the release that it came from; only a course's own know how its trees are made.
+    """
+    import subprocess
+
+    tools = (Path(course.root) / "python").resolve()
+    if tools == Path(__file__).resolve().parents[1] or not (tools / "needle_course" / "__main__.py").is_file():
+        return None
+    call = [sys.executable, "-m", "needle_course", command, *words, "--course", str(course.root)]
+    return subprocess.run(call, cwd=tools, env={**os.environ, "PYTHONPATH": str(tools)}, check=False).returncode
+
+
 def around(folder: Path) -> list[Path]:
     return [folder, *folder.parents]
 
@@ -181,7 +196,8 @@ def starter(
         say(f"your answers are in it: {shortened(made.kept)}")
     if made.blank:
         say(f"earlier questions still blank: {shortened(made.blank)}")
-    say(f"next: cd {made.path}, read README.md and open hw/{stage}/{stage}.ipynb, or see `make help` there")
+    place, book = shlex.quote(str(made.path)), f"hw/{stage}/{stage}.ipynb"
+    say(f"next: cd {place}, read README.md and open {book}, or see `make help` there")
 
 
 @app.command()
@@ -199,6 +215,9 @@ def advance(
     if stage is not None:
         source.stage(stage)
     root = LearnerTree.open(folder).root
+    words = [*([stage] if stage else []), "--dir", str(root), *(["--json"] if as_json else [])]
+    if (ended := by_its_own_tools(source, "advance", words)) is not None:
+        return ended
     with working("merging"):
         outcome = advancing.run(source, root, stage)
     advancing.report(outcome)
@@ -274,11 +293,19 @@ def pack(
     made = packing.run(stages.load(learner.root), learner.root, stage, out)
     for path in made.missing:
         note(f"{path}: missing in {learner.root}, so it is not in the zip")
+    for message in made.damaged.values():
+        note(f"marks damaged: {message} (it is in the zip as it is)")
     if as_json:
         emit(made.to_json())
     else:
         say(f"{made.path}: {', '.join(made.files)}")
-        say(f"still blank: {shortened(made.blank)}" if made.blank else "nothing is blank")
+        say(
+            f"still blank: {shortened(made.blank)}"
+            if made.blank
+            else "no other is blank"
+            if made.damaged
+            else "nothing is blank"
+        )
     return 1 if made.missing else 0
 
 

@@ -23,6 +23,9 @@ class Packed:
     files: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # files of the stage that the tree lacks
     blank: list[str] = field(default_factory=list)  # parts that are not answered
+    damaged: dict[str, str] = field(
+        default_factory=dict
+    )  # file: what is wrong with its marks; its parts are not judged
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "path": str(self.path)}
@@ -38,9 +41,11 @@ def run(course: Any, folder: Path | None, stage: str | None = None, out: Path | 
     out = (out or learner.root / f"{entry.id}.zip").resolve()
     contents = {path: (learner.root / path).read_bytes() for path in entry.files if (learner.root / path).is_file()}
     files.write_whole(out, archive(contents))
-    tags = [part.id for question in entry.questions for part in question.parts]
+    damaged = answers.damage(contents)
+    parts = [part for question in entry.questions for part in question.parts]
+    tags = [part.id for part in parts if part.file not in damaged]
     missing = [path for path in entry.files if path not in contents]
-    return Packed(entry.id, out, sorted(contents), missing, answers.blank_tags(contents, tags))
+    return Packed(entry.id, out, sorted(contents), missing, answers.blank_tags(contents, tags), damaged)
 
 
 def archive(contents: dict[str, bytes]) -> bytes:

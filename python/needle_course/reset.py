@@ -22,10 +22,19 @@ def run(course: Any, folder: Path | None, name: str) -> tuple[backup.Backup, dic
     with change.alone(learner.root):
         writes, blanked = blank_files(learner.root, tags, blanks)
         if not writes:
+            refuse_damaged(learner, tags)
             raise UserError(f"{name}: is blank already in {learner.root}; nothing to reset")
         saved = backup.make(learner.root, f"reset of {name}", also=writes)
         change.apply(learner.root, writes)
     return saved, blanked
+
+
+def refuse_damaged(learner: LearnerTree, tags: list[str]) -> None:
+    """UserError if the regions of these tags cannot be found, because the marks of their file are damaged."""
+    homes = {path for path, content in learner.starter().items() if set(answers.regions_of(path, content)) & set(tags)}
+    here = {path: (learner.root / path).read_bytes() for path in homes if (learner.root / path).is_file()}
+    for message in answers.damage(here).values():
+        raise UserError(message)
 
 
 def tags_of(course: Any, stage: str, name: str) -> list[str]:

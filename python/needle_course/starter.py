@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +51,9 @@ def make(course: Any, stage: str, out: Path, own: Path | None = None) -> Started
 
 def refuse_what_is_there(out: Path) -> None:
     if out.is_dir() and (out / tree.RECORD).is_file():
-        raise UserError(f"{out}: is a learner's tree already; to go on in it: needle-course advance --dir {out}")
+        raise UserError(
+            f"{out}: is a learner's tree already; to go on in it: needle-course advance --dir {shlex.quote(str(out))}"
+        )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: is there already and not empty; name a new folder")
 

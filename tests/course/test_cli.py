@@ -210,6 +210,45 @@ def test_a_tree_finds_the_course_that_it_came_from(
     assert "--course PATH" in the_line(capsys, "advance", "hw3")
 
 
+def test_a_tree_advances_by_the_tools_of_the_course_that_it_goes_to(
+    capfd: pytest.CaptureFixture[str], course: Course, learner: Path
+) -> None:
+    """A newer release may make its trees otherwise than the tools that an older one left in the tree."""
+    tools = course.root / "python/needle_course"
+    tools.mkdir(parents=True)
+    (tools / "__init__.py").touch()
+    (tools / "__main__.py").write_text("import sys\nprint(sys.argv[1:])\nsys.exit(5)\n")
+    before = (learner / "lib/core.py").read_bytes()
+    assert main(["advance", "hw2", "--dir", str(learner), "--course", str(course.root)]) == 5
+    words = ["advance", "hw2", "--dir", str(learner), "--course", str(course.root)]
+    assert capfd.readouterr().out == f"{words}\n"
+    assert (learner / "lib/core.py").read_bytes() == before and not (learner / "lib/more.py").exists()
+
+
+def test_what_it_says_to_type_can_be_typed_where_the_path_has_blanks(
+    capsys: pytest.CaptureFixture[str], course: Course, tmp_path: Path
+) -> None:
+    out = tmp_path / "my Drive ü"
+    _, text, _ = run(capsys, "starter", "hw1", "--out", out, "--course", course.root)
+    assert f"next: cd '{out}'," in text
+    assert f"advance --dir '{out}'" in the_line(capsys, "starter", "hw1", "--out", out, "--course", course.root)
+
+
+def test_damaged_marks_are_not_taken_for_blanks(
+    capsys: pytest.CaptureFixture[str], course: Course, learner: Path
+) -> None:
+    path = learner / "lib/core.py"
+    text = path.read_text().replace(ADD, "    return a + b\n")
+    assert text.count("END YOUR SOLUTION hw1/add") == 1
+    path.write_text(text.replace("END YOUR SOLUTION hw1/add", "the end"))
+    assert "lib/core.py:" in the_line(capsys, "reset", "hw1/add", "--dir", learner)
+    done, text, err = run(capsys, "pack", "--dir", learner)
+    assert done == 0 and "still blank: hw1/twice\n" in text and "marks damaged: lib/core.py:" in err
+    done, _, err = run(capsys, "advance", "hw2", "--dir", learner, "--course", course.root)
+    assert "marks damaged: lib/core.py:" in err
+    assert "hw1/add" not in err.partition("answered by the course")[2]
+
+
 def test_restore_lists_and_restores(capsys: pytest.CaptureFixture[str], course: Course, learner: Path) -> None:
     run(capsys, "advance", "hw2", "--dir", learner, "--course", course.root)
     done, text, _ = run(capsys, "restore", "--list", "--dir", learner)
