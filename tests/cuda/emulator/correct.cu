@@ -381,6 +381,18 @@ __global__ void Twice(const float* a, float* out) {
 __global__ void Thrice(const float* a, float* out) {
   out[threadIdx.x] = 3 * a[threadIdx.x];
 }
+__global__ void Apply(float (*function)(float), volatile const float* a, volatile float* out) {
+  out[threadIdx.x] = function(a[threadIdx.x]);
+}
+__device__ float Four(float x) {
+  return 4 * x;
+}
+TEST_FUNCTION(pointers_of_all_kinds) {
+  Device<> a(32, 1.0f), out(32);
+  Apply<<<1, 32>>>(Four, a.p, out.p);
+  Finish();
+  Expect(out.Get()[31] == 4, "a function, and memory that is volatile");
+}
 using Map = void (*)(const float*, float*);
 static void Launch(Map kernel, const Device<>& a, const Device<>& out) {
   kernel<<<1, 32>>>(a.p, out.p);

@@ -116,7 +116,8 @@ size_t CollectPointers(const std::tuple<Args...>& arguments, PointerArgument* po
   auto visit = [&](const auto& argument) {
     using T = std::decay_t<decltype(argument)>;
     if constexpr (std::is_pointer_v<T>) {
-      pointers[count++] = {reinterpret_cast<const void*>(argument), ElementSize<std::remove_pointer_t<T>>(), position};
+      // a cast of C's: it takes off volatile too, and pointers to functions are welcome
+      pointers[count++] = {(const void*)argument, ElementSize<std::remove_pointer_t<T>>(), position};
     }
     position++;
   };
