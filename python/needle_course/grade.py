@@ -11,6 +11,7 @@ import csv
 import html
 import json
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -67,8 +68,19 @@ class SelfCheck:
         self.stage, self.names, self.pristine, self.folder = stage, names, pristine, folder
         trees.write(pristine, folder)
 
+    def is_disturbed(self) -> bool:
+        """Whether a submission wrote into the tree: changed what is not a submission's, or left a module behind."""
+        given = {self.folder / name: content for name, content in self.pristine.items() if name not in self.names}
+        if any(not path.is_file() or path.read_bytes() != content for path, content in given.items()):
+            return True
+        known = {*given, *(self.folder / name for name in self.names)}
+        return any(path not in known for path in self.folder.rglob("*.py"))
+
     def report(self, contents: dict[str, bytes]) -> Report:
         """Only files that differ are written: so a native module that did not change is not built again."""
+        if self.is_disturbed():
+            shutil.rmtree(self.folder, ignore_errors=True)
+            trees.write(self.pristine, self.folder)
         for name in self.names:
             content = contents.get(name, self.pristine.get(name))
             path = self.folder / name

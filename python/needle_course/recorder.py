@@ -24,6 +24,7 @@ from typing import Any
 
 FAILURES_THAT_DO = 5  # per part: more of the same say nothing new, and a red stage should not take minutes
 LONGEST_MESSAGE = 2000
+LARGEST_FILE = 256 << 20  # bytes: what a test prints without end goes to a file, and must not fill the disk
 
 
 class TookTooLong(BaseException):
@@ -37,10 +38,12 @@ class Recorder:
         self.tree = Path(job["tree"])
         self.parts: dict[str, list[list[str]]] = job["parts"]  # {part: [[file, function, fragment of the parameters]]}
         self.done: set[str] = set(job.get("done", ()))  # what an earlier process has run
+        self.silent: list[str] = job.get("silent", [])  # what an earlier process was ended in, for its time
         self.seconds: float = job["case_seconds"]
         self.file = open(job["records"], "a", encoding="utf-8")  # noqa: SIM115  (for the life of the process)
         self.parts_of: dict[str, list[str]] = {}
         self.failures: Counter[str] = Counter()
+        self.endless: set[str] = set()  # parts of which a test used up its time: no other needs to wait as long
 
     def write(self, **record: Any) -> None:
         self.file.write(json.dumps(record) + "\n")
@@ -59,6 +62,7 @@ class Recorder:
                 self.parts_of[item.nodeid] = parts
         items[:] = [item for item in items if item.nodeid in self.parts_of]
         self.write(collected=[[item.nodeid, self.parts_of[item.nodeid]] for item in items])
+        self.endless.update(part for test in self.silent for part in self.parts_of.get(test, ()))
         items[:] = [item for item in items if item.nodeid not in self.done]
 
     def parts_that_have(self, item: Any) -> list[str]:
@@ -76,6 +80,8 @@ class Recorder:
     def pytest_runtest_setup(self, item: Any) -> None:
         import pytest
 
+        if all(part in self.endless for part in self.parts_of[item.nodeid]):
+            pytest.skip("not run: a case of this part has used up its time already")
         if all(self.failures[part] >= FAILURES_THAT_DO for part in self.parts_of[item.nodeid]):
             pytest.skip(f"not run: {FAILURES_THAT_DO} cases of this part have failed already")
 
@@ -85,6 +91,8 @@ class Recorder:
         outcome = outcome_of(call)
         if outcome == "failed":
             self.failures.update(self.parts_of[item.nodeid])
+            if call.excinfo.type is TookTooLong:
+                self.endless.update(self.parts_of[item.nodeid])
         seconds = round(call.duration, 4)
         self.write(test=item.nodeid, when=call.when, outcome=outcome, seconds=seconds, **self.told(call.excinfo))
 
@@ -155,7 +163,12 @@ def limit(memory: int, seconds: int) -> None:
         import resource
     except ImportError:  # not on Windows
         return
-    wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_CPU: seconds, resource.RLIMIT_AS: memory}
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: LARGEST_FILE,
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_AS: memory,
+    }
     for what, value in wanted.items():
         _, hard = resource.getrlimit(what)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -25,6 +25,7 @@ from .results import ERROR, FAILED, NOT_IMPLEMENTED, PASSED, SKIPPED, Case
 RECORDER = Path(__file__).with_name("recorder.py")
 CASE_SECONDS = 60.0  # for one test; real data sets take some
 SILENCE = 15.0  # seconds more until a process that is deaf to its alarm, in native code mostly, is ended
+SILENT = "stopped after"  # how such an end is told
 BUILD_SECONDS = 900.0
 MEMORY = 8 << 30  # bytes of address space
 MOST_PROCESSES = 12  # of one run: a kernel that crashes in every test need not be seen to do so 100 times
@@ -54,13 +55,15 @@ def run_tests(tree: Path, tests: Tests, case_seconds: float = CASE_SECONDS) -> O
     if not tests:
         return outcome
     done: dict[str, Case] = {}
+    silent: list[str] = []  # tests that were ended because nothing came from them any more
     with tempfile.TemporaryDirectory(prefix="needle-check-") as folder:
         for _ in range(MOST_PROCESSES):
-            records, ended = run_once(tree, tests, list(done), Path(folder), case_seconds)
+            records, ended = run_once(tree, tests, list(done), silent, Path(folder), case_seconds)
             running = read(records, outcome, done)
             if running is None:
                 outcome.ended = ended if ended and not outcome.collected else ""
                 break
+            silent += [running] if ended.startswith(SILENT) else []
             done[running] = Case(short(running), FAILED, f"{ended or 'the process ended'} in this test", 0.0)
     for test, parts in outcome.collected.items():
         case = done.get(test) or Case(short(test), ERROR, "not run: earlier tests ended the process too often")
@@ -70,7 +73,7 @@ def run_tests(tree: Path, tests: Tests, case_seconds: float = CASE_SECONDS) -> O
 
 
 def run_once(
-    tree: Path, tests: Tests, done: list[str], folder: Path, case_seconds: float
+    tree: Path, tests: Tests, done: list[str], silent: list[str], folder: Path, case_seconds: float
 ) -> tuple[list[dict[str, Any]], str]:
     """Start one process; returns its records, and how it ended if that was not of itself."""
     job, records, printed = (folder / name for name in ("job.json", "records", "printed"))
@@ -79,6 +82,7 @@ def run_once(
         "tree": str(tree),
         "parts": tests,
         "done": done,
+        "silent": silent,
         "records": str(records),
         "case_seconds": case_seconds,
         "cpu_seconds": int(20 * case_seconds),
@@ -132,7 +136,7 @@ def wait(process: subprocess.Popen, records: Path, patience: float) -> str:
             silent = time.monotonic() - since > patience
     end_group(process)
     if silent:
-        return f"stopped after {patience:.0f} s without an answer: a loop that does not end?"
+        return f"{SILENT} {patience:.0f} s without an answer: a loop that does not end?"
     return ending(process.returncode)
 
 

@@ -310,6 +310,20 @@ def test_a_loop_that_hears_no_alarm_is_ended(tree, monkeypatch):
     assert "without an answer" in report.part("hw1/half").message
 
 
+@pytest.mark.parametrize("deaf", [False, True])
+def test_of_a_loop_without_end_one_case_is_waited_for(tree, monkeypatch, deaf):
+    monkeypatch.setattr(testrun, "SILENCE", 1.0)
+    write(tree, double=("signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    " if deaf else "") + "while True: pass")
+    first, second = checked(tree, "double", case_seconds=1).part("hw1/double").cases
+    assert (first.status, second.status) == ("failed", "skipped")
+    assert "a case of this part has used up its time" in second.message
+
+
+def test_endless_output_does_not_fill_the_disk(tree):
+    write(tree, half="import os\n    while True: os.write(1, bytes(1 << 24))")
+    assert "File too large" in checked(tree, "half").part("hw1/half").message
+
+
 def test_memory_is_bounded(tree):
     write(tree, half="return len(bytearray(1 << 40))")
     part = checked(tree).part("hw1/half")

@@ -167,6 +167,17 @@ def test_one_submission_leaves_nothing_to_the_next(course, tmp_path):
     assert [one.id for one in graded(course, first, first).submissions] == ["a", "a-1"]
 
 
+@pytest.mark.parametrize("name, text", [
+    ("tests/hw1/test_small.py", "def test_double(): pass\\ndef test_half(): pass\\n"),
+    ("tests/hw1/conftest.py", "raise SystemExit(3)"),
+    ("python/needle/__init__.py", "raise SystemExit(3)"),
+])  # fmt: skip
+def test_what_one_submission_writes_into_the_tree_is_gone_for_the_next(course, tmp_path, name, text):
+    write = f"import pathlib; pathlib.Path(__file__).parents[2].joinpath({name!r}).write_text('{text}'); return 2 * x"
+    first, second = handed_in(tmp_path / "a", source(double=write)), handed_in(tmp_path / "b", source(half="return x"))
+    assert [one.score for one in graded(course, first, second, second).submissions][1:] == [4, 4]
+
+
 def test_earlier_answers_are_taken_where_the_course_has_none():
     checkout = stages.load(Path(__file__).resolve().parents[2])
     hw2 = checkout.stage("hw2")
