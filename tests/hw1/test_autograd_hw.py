@@ -230,6 +230,7 @@ def test_topo_sort():
     other_top = right * left
     assert_order([other_top], [a, b, product, right, left, other_top])
     assert_order([left, top], [a, b, product, left, right, top])
+    assert_order([top, left], [a, b, product, left, right, top])  # left is there already
 
     # subtraction is two nodes, a scalar is none
     difference = a - b

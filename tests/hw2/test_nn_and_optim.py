@@ -809,7 +809,11 @@ def test_mlp_eval_epoch_1():
         assert_same(now, then)
 
 
-def test_mlp_train_mnist_1(tmp_path):
+def test_mlp_train_mnist_1(tmp_path, monkeypatch):
+    epochs, epoch = [], mlp_resnet.epoch  # what each epoch returned
+    monkeypatch.setattr(
+        mlp_resnet, "epoch", lambda *args, **kwargs: epochs.append(epoch(*args, **kwargs)) or epochs[-1]
+    )
     settings = {"batch_size": 50, "epochs": 3, "hidden_dim": 32}
     if real_data("mnist"):
         settings = {"batch_size": 100, "epochs": 2, "hidden_dim": 100}
@@ -824,6 +828,9 @@ def test_mlp_train_mnist_1(tmp_path):
     assert 0 < train_error < 0.35, "the first number is the error rate of the last epoch, not an accuracy"
     assert 0 <= test_error < 0.15
     assert 0 < train_loss < 1.2 and 0 < test_loss < 0.5
+    if epochs:  # not where somebody wrote the loops again
+        assert (train_error, train_loss) == epochs[-2], "the last epoch of training comes first"
+        assert (test_error, test_loss) == epochs[-1]
 
 
 def split_test_set(mnist, folder):
