@@ -48,8 +48,8 @@ status:  ## how far a learner's tree is [DIR=folder]
 doctor:  ## look for what is missing on this machine, or in a tree [DIR=folder]
 	$(course) doctor $(if $(DIR),--dir "$(DIR)")
 
-check:  ## check a question of a learner's tree, or a stage [HW=hw3 Q=matmul DIR=folder]
-	$(course) check "$(HW)" $(if $(Q),--question "$(Q)") $(if $(DIR),--dir "$(DIR)")
+check:  ## check a question of a learner's tree, or a stage [HW=hw3 Q=matmul H=hints DIR=folder]
+	$(course) check "$(HW)" $(if $(H),--hints "$(H)") $(if $(Q),--question "$(Q)") $(if $(DIR),--dir "$(DIR)")
 
 grade:  ## grade a submission, or a folder of them [HW=hw3 DIR=submission OUT=folder]
 	$(course) grade "$(HW)" "$(DIR)" $(call to,grades)

@@ -75,6 +75,9 @@ def chosen(
     for asked in stage.questions:
         if found := [part for part in asked.parts if part.id == name]:
             return [(asked, found)]
+    other = name.partition("/")[0]
+    if other != stage.id and other in course.order:
+        raise UserError(f"{question}: is of {other}, and {stage.id} is asked for; name {other} (with make: HW={other})")
     known = ", ".join(asked.id for asked in stage.questions)
     raise UserError(f"{question}: {stage.id} has no such question or part; its questions are {known}")
 

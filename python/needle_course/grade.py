@@ -164,9 +164,11 @@ def expanded(course: stages.Course, stage: stages.Stage, paths: Sequence[Path]) 
 
 def in_folder(folder: Path, stage: stages.Stage) -> list[Path]:
     """The folder itself if it is a submission, else the folders and zips in it."""
-    if intake.holds_any(folder, stage.files):
-        return [folder]
     inside = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
+    itself = any((folder / name).is_file() for name in stage.files)
+    zips = any(entry.suffix == ".zip" for entry in inside)  # beside one folder they make it one submission of several
+    if itself or (not zips and intake.holds_any(folder, stage.files)):
+        return [folder]
     return [entry for entry in inside if entry.is_dir() or entry.suffix == ".zip"] or [folder]
 
 

@@ -28,7 +28,7 @@ def show(report: Report, console: Any = None) -> None:
     for note in report.notes:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if not report.passed and not any(part.hint for part in report.parts()):
-        console.print("hints: add --hints 1 (or 2, or 3)", style="dim", highlight=False)
+        console.print("hints: add --hints 1 (with make: H=1), or 2, or 3", style="dim", highlight=False)
 
 
 def new_console() -> Any:

@@ -196,6 +196,13 @@ def test_an_unknown_question_or_stage_is_one_line(tree):
         check.run(stages.load(tree), "hw99")
 
 
+def test_a_question_of_another_stage_names_that_stage(tree):
+    manifest = tree / "hw/stages.toml"
+    manifest.write_text(manifest.read_text() + manifest.read_text().replace("hw1", "hw2"))
+    with pytest.raises(UserError, match=r"^hw2/half: is of hw2, and hw1 is asked for; .*HW=hw2"):
+        checked(tree, "hw2/half")
+
+
 def test_verdict_of_one_part(tree):
     write(tree, half="return x")
     assert check.verdict_of(tree, "hw1/half") == "failed"

@@ -167,6 +167,12 @@ def test_one_submission_leaves_nothing_to_the_next(course, tmp_path):
     assert [one.id for one in graded(course, first, first).submissions] == ["a", "a-1"]
 
 
+def test_one_unpacked_tree_among_zips_is_not_all_that_is_graded(course, tmp_path):
+    handed_in(tmp_path / "all/ada", source())
+    zipped(tmp_path / "all/bob.zip", {ANSWERS: source(half="return x")})
+    assert grades_of(graded(course, tmp_path / "all")) == {"ada": 10, "bob": 4}
+
+
 @pytest.mark.parametrize("name, text", [
     ("tests/hw1/test_small.py", "def test_double(): pass\\ndef test_half(): pass\\n"),
     ("tests/hw1/conftest.py", "raise SystemExit(3)"),

@@ -149,6 +149,14 @@ def test_a_tree_s_settings_are_those_of_the_project(stage: str, tmp_path: Path) 
     assert all(question.id in pages["README.md"] for question in course.stage(stage).questions)
 
 
+@pytest.mark.parametrize("makefile", ["Makefile", "hw/tree/Makefile", "hw/bundle/Makefile"])
+def test_hints_can_be_asked_for_by_make(makefile: str) -> None:
+    """As the last line of a red check says."""
+    command = ["make", "-n", "-f", ROOT / makefile, "check", "HW=hw1", "Q=hw1/topo_sort", "H=1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+    assert '--hints "1"' in done.stdout and '--question "hw1/topo_sort"' in done.stdout
+
+
 def test_make_in_a_tree_passes_words_with_blanks_on(tmp_path: Path) -> None:
     folder = tmp_path / "my näedle"
     folder.mkdir()
