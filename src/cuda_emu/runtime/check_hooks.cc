@@ -149,12 +149,29 @@ static cuda_emu::Site SiteOf(const SourceLocation& location) {
   return {location.file, static_cast<int>(location.line), "access"};
 }
 
+// "; `a_tile` and `b_tile` are such arrays": the compiler tells the type of the array, not its name.
+static std::string SharedOfType(const std::string& type) {
+  std::string names;
+  int count = 0;
+  for (unsigned i = 0; i < cuda_emu::this_worker->n_variables; i++) {
+    const cuda_emu::SharedVariable& variable = cuda_emu::this_worker->variables[i];
+    std::string extents = "'";
+    for (uint32_t axis = variable.shape->rank < 4 ? variable.shape->rank : 4; axis-- > 0;) {
+      extents = "[" + std::to_string(variable.shape->extents[axis]) + "]" + extents;
+      if (type.size() <= extents.size() || type.substr(type.size() - extents.size() - 1) != " " + extents) continue;
+      names += std::string(count++ > 0 ? " and `" : "; `") + variable.name + "`";
+      break;
+    }
+  }
+  return count == 0 ? "" : names + (count == 1 ? " is such an array" : " are such arrays");
+}
+
 CUDA_EMU_HOOK void __ubsan_handle_out_of_bounds_abort(OutOfBounds* data, uintptr_t index) {
   const cuda_emu::Site site = SiteOf(data->location);
-  cuda_emu::Fail(
-      cudaErrorIllegalAddress,
-      "out-of-bounds index " + std::to_string(static_cast<int>(index)) + " of an array of type " + data->array->name,
-      {nullptr, nullptr, &site});
+  cuda_emu::Fail(cudaErrorIllegalAddress,
+                 "out-of-bounds index " + std::to_string(static_cast<int>(index)) + " of an array of type " +
+                     data->array->name + SharedOfType(data->array->name),
+                 {nullptr, nullptr, &site});
 }
 CUDA_EMU_HOOK void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t index) {
   __ubsan_handle_out_of_bounds_abort(data, index);

@@ -93,7 +93,7 @@ ZOO = [
     ("dynamic_memory_in_elements", "of dynamic shared memory; the launch asked for 256 bytes", "use dynamic", True),
     ("much_dynamic_memory", "65536 bytes of dynamic shared memory; at most 49152 are allowed without", None, True),
     ("too_much_dynamic_memory", "307200 bytes of dynamic shared memory; at most 232448 are allowed", None, True),
-    ("inner_index", "out-of-bounds index 16 of an array of type 'float [16]'", "inner", False),
+    ("inner_index", "index 16 of an array of type 'float [16]'; `s` is such an array", "inner", False),
     ("past_the_end_of_shared", "out-of-bounds write of 4 bytes at `s[256]`, but the variable is", "past shared", True),
     ("too_much_shared", "too much shared memory: with `__shared__ float s[128][128]`", "big", True),
     ("misaligned_float4", "misaligned", "four", False),
