@@ -313,10 +313,21 @@ def _edit_launch(
     while file.code[name_end - 1].isspace():
         name_end -= 1
     name = re.sub(r"<.*", "", file.code[kernel:name_end], flags=re.S).split("::")[-1].strip()
+    if name not in parameters and _is_plain_function(file.code, name):
+        raise file.fail(kernel, f"launch of {name}, which is no kernel: write __global__ before its void")
     names = parameters.get(name, "")
     file.edit(kernel, kernel, "CUDA_EMU_LAUNCH_ONE((" if name in alone else "CUDA_EMU_LAUNCH((")
     file.edit(name_end, start + 3, f'), "{names}", ' + file.source[name_end:start])
     file.edit(end, end + 3, ")")
+
+
+def _is_plain_function(code: str, name: str) -> bool:
+    """Whether a function of that name, with a body, has no word before its void that could stand for __global__."""
+    for found in re.finditer(rf"\bvoid\s+{re.escape(name)}\s*\(", code):
+        before = re.split(r"[;{}]|^[ \t]*#.*$", code[: found.start()], flags=re.M)[-1]
+        if re.fullmatch(r"\s*(?:(?:static|inline|__device__|__host__|__forceinline__)\s+)*", before):
+            return _BODY.match(code, closing(code, found.end() - 1) - 1) is not None
+    return False
 
 
 def _edit_nulls(file: File, opening: int) -> None:

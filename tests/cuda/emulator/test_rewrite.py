@@ -37,6 +37,7 @@ LAUNCHES = [
     ("this->table.k<<<1, 2>>>(a);", 'CUDA_EMU_LAUNCH((this->table.k), "", 1, 2)(a);'),
     ("if (n) k <<< 1,\n 2 >>> (a);", 'if (n) CUDA_EMU_LAUNCH((k), "",   1,\n 2 ) (a);'),
     ("#define L(N) N##Kernel<<<1, 2>>>(a)", '#define L(N) CUDA_EMU_LAUNCH((N##Kernel), "", 1, 2)(a)'),
+    ("KERNEL void k(int* a) {} k<<<1, 2>>>(a);", 'KERNEL void k(int* a) {} CUDA_EMU_LAUNCH((k), "", 1, 2)(a);'),
     ("table[i + 1]<<<1, 2>>>(a);", 'CUDA_EMU_LAUNCH((table[i + 1]), "", 1, 2)(a);'),
     ("k<<<1, 2>>>(NULL, f(a), NULL);", 'CUDA_EMU_LAUNCH((k), "", 1, 2)(nullptr, f(a), nullptr);'),
     ("k<<<f(x[1], {1, 2}), 2>>>(a);", 'CUDA_EMU_LAUNCH((k), "", f(x[1], {1, 2}), 2)(a);'),
@@ -75,7 +76,7 @@ def test_a_launch_knows_the_names_of_the_parameters(rewriter: ModuleType) -> Non
 def test_kernels_whose_parameters_the_compiler_can_tell(rewriter: ModuleType, source: str, alone: set[str]) -> None:
     file = rewriter.File(source, "file.cu")
     assert rewriter.kernels_alone([file]) == alone
-    file.rewrite({}, alone)
+    file.rewrite(rewriter.parameters_of_kernels(file), alone)
     assert ("CUDA_EMU_LAUNCH_ONE" in file.edited()) == bool(alone)
 
 
@@ -115,6 +116,8 @@ REFUSED = [
     ("k<<<1, 2>>>;", 1, "needs its arguments in parentheses"),
     ("k<<<1, 2(a);", 1, "<<< without >>>"),
     ("= <<<1, 2>>>(a);", 1, "no name of a kernel"),
+    ("static void k(int* a) {}\nvoid f() { k<<<1, 2>>>(a); }", 2, "launch of k, which is no kernel: write __global__"),
+    ("__device__ void k(int* a) {}\nvoid f() { k<<<1, 2>>>(a); }", 2, "write __global__ before its void"),
     ("__shared__ float s[2] = {1, 2};", 1, "cannot have an initial value"),
     ("extern __shared__ float s;", 1, "dynamic shared memory is declared as"),
 ]
