@@ -43,7 +43,7 @@ DeviceView<Index> ForDevice(const char* who, const View& view) {
   const size_t axes = view.shape.size();
   if (axes > kMaxAxes) {
     Refuse(who, "a view of shape " + Text(view.shape) + " and strides " + Text(view.strides) +
-                    ", wanted one that 8 axes can describe; make a compact copy first");
+                    ", wanted one that 8 axes can describe; reorder fewer axes at a time, or on cpu()");
   }
   DeviceView<Index> out{static_cast<int>(axes), {}, {}, view.offset};
   for (size_t axis = 0; axis < axes; axis++) {
