@@ -316,10 +316,26 @@ def nearly_right(pair: Pair) -> str | None:
     return "nearly right: a small constant (an eps), a missing correction, or a less precise type on the way"
 
 
+def one_number(pair: Pair) -> str | None:
+    """Of a single number only its ratio to the right one tells anything."""
+    if pair.got.size != 1 or not pair.want.all() or not np.isfinite([*pair.got.flat, *pair.want.flat]).all():
+        return None
+    ratio = float(pair.got.flat[0] / pair.want.flat[0])
+    whole = round(ratio)
+    if abs(ratio + 1) < 1e-6:
+        return "the sign is flipped: a minus is missing or one too many"
+    if whole > 1 and abs(ratio - whole) < 1e-6 * whole:
+        return f"it is {whole} times what it should be: a sum where a mean is wanted, or something added {whole} times"
+    if 0 < ratio < 0.6 and abs(1 / ratio - round(1 / ratio)) < 1e-6 / ratio:
+        return f"it is 1/{round(1 / ratio)} of what it should be: a mean where a sum is wanted, or divided twice"
+    return None
+
+
 VALUE_PATTERNS: list[Callable[[Pair], str | None]] = [
     not_a_number,
     all_zero,
     constant_factor,
+    one_number,
     constant_offset,
     transposed,
     reversed_along,

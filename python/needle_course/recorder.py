@@ -134,7 +134,7 @@ def outcome_of(call: Any) -> str:
 
 def last_lines(text: str, count: int = 6) -> str:
     """The end of a traceback, where the exception stands."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line.removeprefix("E  ") for line in text.splitlines() if line.strip()]
     return "\n".join(lines[-count:])[-LONGEST_MESSAGE:]
 
 

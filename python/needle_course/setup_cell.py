@@ -10,11 +10,12 @@ library only, and no syntax of this course's.
 # Run this first, and again whenever you like: it finds or unpacks your tree, and makes it ready.
 import subprocess
 import sys
+import urllib.request
 import zipfile
 from pathlib import Path
 
 STAGE = "hw0"
-SOURCE = ""  # a git address or a .zip file, for the first time on a machine that has no tree yet
+SOURCE = ""  # a git or .zip address, or a .zip file: for the first time, where there is no tree yet
 
 drive, here_now = Path("/content/drive/MyDrive"), Path.cwd()  # Colab's Drive, if you mounted it
 home = (drive if drive.is_dir() else here_now) / "needle-course"
@@ -31,7 +32,8 @@ if tree() is None:
     if SOURCE and not SOURCE.endswith(".zip"):
         subprocess.run(["git", "clone", "--quiet", "--depth", "1", SOURCE, str(home)], check=True)
     elif SOURCE or zips:
-        zipfile.ZipFile(SOURCE or zips[0]).extractall(home)
+        packed = urllib.request.urlretrieve(SOURCE)[0] if "://" in SOURCE else SOURCE or zips[0]
+        zipfile.ZipFile(packed).extractall(home)
 if tree() is None:
     raise SystemExit(
         f"no needle tree above {here_now}, and no needle*.zip in it: put the course's zip file "

@@ -248,6 +248,7 @@ def test_a_syntax_error_is_an_error_with_its_line(tree):
     assert set(statuses(report).values()) == {"error"}
     assert "SyntaxError" in report.part("hw1/double").message
     assert "__init__.py" in report.part("hw1/double").message
+    assert "\nE " not in report.part("hw1/double").message  # pytest's own sign
 
 
 def test_another_needle_is_an_error(tree, tmp_path):

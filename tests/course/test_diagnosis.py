@@ -108,6 +108,20 @@ def test_wrong_from_some_row_on():
     assert "right up to index 3 along axis 0" in suspicion(wrong, long)
 
 
+@pytest.mark.parametrize("factor, words", [
+    (-1.0, "the sign is flipped"),
+    (50.0, "50 times what it should be: a sum where a mean is wanted"),
+    (1 / 32, "1/32 of what it should be: a mean where a sum is wanted"),
+])  # fmt: skip
+def test_a_number_off_by_a_factor(factor, words):
+    assert words in suspicion(np.float64(4.6595 * factor), np.float64(4.6595))
+
+
+@pytest.mark.parametrize("got", [1.7, 0.0, 49.99, 0.7, -2.0])
+def test_of_another_number_nothing_is_guessed(got):
+    assert diagnosis.LOOKS_LIKE not in diagnosis.difference(got, 1.0) or got == 0.0
+
+
 def test_no_pattern_says_nothing_more():
     assert diagnosis.LOOKS_LIKE not in diagnosis.difference([1.0, 5.0, -7.0, 3.0], [2.0, 1.0, 4.0, 9.0])
 

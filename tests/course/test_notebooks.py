@@ -386,6 +386,21 @@ def test_a_zip_beside_the_notebook_is_unpacked_once(tmp_path, learner):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["needle-course", "needle-hw1.zip"]
 
 
+def test_the_set_up_cell_fetches_a_zip_from_an_address(tmp_path, learner):
+    import shutil
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "here").mkdir()
+    packed = Path(shutil.make_archive(str(tmp_path / "elsewhere/course"), "zip", learner.root))
+    cell = notebook.setup_cell("hw1")
+    assert cell.count('SOURCE = ""') == 1
+    done = subprocess.run(
+        [sys.executable, "-c", cell.replace('SOURCE = ""', f"SOURCE = {packed.as_uri()!r}")],
+        cwd=tmp_path / "here", capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and str(tmp_path / "here/needle-course") in done.stdout, done.stderr
+
+
 # ---- all of them, top to bottom -------------------------------------------------------------------------------------
 
 
