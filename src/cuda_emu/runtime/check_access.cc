@@ -260,10 +260,10 @@ void CheckOther(const Access& access) {
   if (p >= body && p < body + 256) return;  // the launch's own lambda
   if (module_of_kernel.Contains(p)) return;
   if (reinterpret_cast<uintptr_t>(p) < kPage) {
-    Fail(cudaErrorIllegalAddress, std::string("null pointer: ") + Sized(access) + " at address " + Hex(p), {access.pc});
+    Fail(cudaErrorIllegalAddress, "null pointer: " + Sized(access) + " at address " + Hex(p) + PointerText(p), {access.pc});
   }
   Fail(cudaErrorIllegalAddress,
-       "host memory in a kernel: " + Sized(access) + " at address " + Hex(p) +
+       "host memory in a kernel: " + Sized(access) + " at address " + Hex(p) + PointerText(p) +
            "; a kernel can use device memory only (an array passed without cudaMalloc and cudaMemcpy?)",
        {access.pc});
 }

@@ -228,6 +228,21 @@ std::string ExtentText(const Allocation& allocation) {
          Count(view.element_size, "byte") + (allocation.live ? "" : ", and cudaFree has released it");
 }
 
+std::string PointerText(const void* address) {
+  constexpr uintptr_t kLittle = 1 << 20;
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  const PointerArgument* nearest = nullptr;
+  for (size_t i = 0; running_grid != nullptr && i < running_grid->n_pointers; i++) {
+    const PointerArgument& argument = running_grid->pointers[i];
+    const auto start = reinterpret_cast<uintptr_t>(argument.pointer);
+    if (start > wanted || wanted - start > kLittle) continue;
+    if (nearest == nullptr || nearest->pointer < argument.pointer) nearest = &argument;
+  }
+  if (nearest == nullptr) return "";
+  const std::string name = ParameterName(running_grid->config.parameters, nearest->position);
+  return name.empty() ? "" : " (`" + name + "` points there)";
+}
+
 std::string OutsideText(const void* pointer, size_t bytes, const char* verb) {
   Allocation* allocation = FindNeighbour(pointer);
   if (allocation == nullptr) {

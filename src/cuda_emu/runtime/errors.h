@@ -62,6 +62,8 @@ std::string Count(size_t n, const char* noun);  // "1 thread", "2 threads"
 std::string ElementText(const Allocation& allocation, const void* pointer);
 /// "`a` has 256 elements of 4 bytes", or the same of "device array #7".
 std::string ExtentText(const Allocation& allocation);
+/// " (`a` points there)" if the kernel's argument `a` is a pointer to this address, or to a little before it.
+std::string PointerText(const void* address);
 /// What an address in device memory is, and why it may not be used: out of bounds, or freed.
 std::string OutsideText(const void* pointer, size_t bytes, const char* verb);
 

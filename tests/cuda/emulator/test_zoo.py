@@ -32,7 +32,7 @@ ZOO = [
     ("wrong_stride", "out-of-bounds write of 4 bytes at `out[192]`, but `out` has 192 elements", "transposed", False),
     ("atomic_past_the_end", "out-of-bounds atomic update of 4 bytes at `total[1]`", "atomic", False),
     ("use_after_free", "use after free: read of 4 bytes at `a[0]`", "read", True),
-    ("host_pointer_in_kernel", "host memory in a kernel: read of 4 bytes", "read", False),
+    ("host_pointer_in_kernel", "(`a` points there); a kernel can use device memory only", "read", False),
     ("null_pointer", "null pointer: read of 4 bytes at address 0x0", "read", True),
     ("local_variable_of_another_thread", "read of another thread's local variable", "local", False),
     ("copy_too_long", "cudaMemcpy: the source, 2048 bytes from element 0", None, True),
