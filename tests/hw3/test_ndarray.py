@@ -169,7 +169,7 @@ def test_setitem_ewise(shape, index, source_shape, source_index, device):
 
 @on_devices
 @pytest.mark.parametrize("shape, index", [
-    ((4, 5, 6), np.s_[1, 2, 3]), ((4, 5, 6), np.s_[1:4, 2:5, 0]), ((4, 5, 6), np.s_[1:4:2, ::2, -1]),
+    ((4, 5, 6), np.s_[1, 2, 3]), ((5, 20, 6), np.s_[1:5, 2:, 1:]), ((4, 5, 6), np.s_[1:4:2, ::2, -1]),
     ((4, 5), np.s_[::-2, :]),
 ])  # fmt: skip
 def test_setitem_scalar(shape, index, device):
