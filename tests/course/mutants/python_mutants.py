@@ -97,7 +97,7 @@ def mutants(part: str, file: str, text: str, first: int, last: int) -> Iterator[
 
 
 def _is_assigned_name(node: ast.AST, parent: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(parent, (ast.Assign, ast.For)) and isinstance(node.ctx, ast.Store)
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not isinstance(parent, ast.AugAssign)
 
 
 Path = tuple[tuple[str, int | None], ...]
