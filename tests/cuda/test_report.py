@@ -26,6 +26,13 @@ def test_each_device_has_a_row(emulator: ModuleType) -> None:
     assert "emulated on" not in rows["cuda()"].detail
 
 
+def test_a_file_that_calls_itself_cuda_is_told_to_be_emulated() -> None:
+    module = ModuleType("ndarray_backend_cuda_emu")
+    module.__device_name__ = "cuda"  # as a file in the public course's layout has it
+    emulated = nd.BackendDevice("cuda_emu", module, {"float32": list}, remark="emulated on the CPU")
+    assert report._cuda_detail(emulated).startswith("cuda (emulated); ")
+
+
 def test_it_is_a_table_and_json(emulator: ModuleType) -> None:
     found = device_report()
     assert [row["name"] for row in json.loads(found.to_json())] == [row.name for row in found]

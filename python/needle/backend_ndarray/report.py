@@ -60,6 +60,8 @@ def _numpy_detail(device: BackendDevice) -> str:
 def _cuda_detail(device: BackendDevice) -> str:
     """The card and what was built for it; of the emulator, that it is none."""
     build = device.__device_name__
+    if "emulated" in repr(device) and "emulated" not in build:  # a kernel file with bindings of its own names itself
+        build += " (emulated)"
     # a kernel file with bindings of its own has no such function
     facts: dict = getattr(device.mod, "device_facts", dict)()
     if "emulated" not in build and facts:
