@@ -132,8 +132,10 @@ def put_in(path: Path, source: Source, live: dict[str, list]) -> None:
     changed = source if isinstance(source, str) else ast.Module([source[1]], [])
     wanted = by_name(functions_in(compile(changed, str(path), "exec", dont_inherit=True)))
     for name, functions in wanted.items():
-        for (function, _), (_, new) in zip(live.get(name, []), functions, strict=False):
-            function.__code__ = new
+        lines = sorted({code.co_firstlineno for _, code in live.get(name, [])})
+        new = dict(zip(lines, (code for _, code in functions), strict=False))
+        for function, code in live.get(name, []):  # a file imported under two names has each function twice
+            function.__code__ = new.get(code.co_firstlineno, code)
     right = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(loader: Any, fullname: str) -> Any:
