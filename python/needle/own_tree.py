@@ -34,8 +34,9 @@ def check(package: str = HERE) -> None:
     for place in places:
         tree = tree_above(place)
         if tree is not None and os.path.realpath(package) != os.path.join(tree, "python", "needle"):
+            where = "you are in" if place == places[0] else "the running script lies in"
             raise ImportError(
-                f"needle: this is the needle of {package}, but you are in the tree {tree}; "
+                f"needle: this is the needle of {package}, but {where} the tree {tree}; "
                 f"run with PYTHONPATH={os.path.join(tree, 'python')} or use that tree's own environment"
             )
 

@@ -30,6 +30,7 @@ def test_import_refused_when_the_current_folder_is_in_another_tree(other_tree: P
     result = run_python("-c", "import needle", cwd=other_tree / "apps")
     assert result.returncode != 0
     assert own_tree.HERE in result.stderr.splitlines()[-1]
+    assert "you are in the tree" in result.stderr
     assert str(other_tree) in result.stderr.splitlines()[-1]
 
 
@@ -38,6 +39,7 @@ def test_import_refused_when_the_script_is_in_another_tree(other_tree: Path, tmp
     script.write_text("import needle")
     result = run_python(str(script), cwd=tmp_path)
     assert result.returncode != 0 and "ImportError" in result.stderr
+    assert "the running script lies in the tree" in result.stderr
 
 
 def test_import_works_outside_of_any_tree(tmp_path: Path) -> None:
