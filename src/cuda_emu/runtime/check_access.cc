@@ -260,7 +260,8 @@ void CheckOther(const Access& access) {
   if (p >= body && p < body + 256) return;  // the launch's own lambda
   if (module_of_kernel.Contains(p)) return;
   if (reinterpret_cast<uintptr_t>(p) < kPage) {
-    Fail(cudaErrorIllegalAddress, "null pointer: " + Sized(access) + " at address " + Hex(p) + PointerText(p), {access.pc});
+    const std::string where = " at address " + Hex(p) + PointerText(p);
+    Fail(cudaErrorIllegalAddress, "null pointer: " + Sized(access) + where, {access.pc});
   }
   Fail(cudaErrorIllegalAddress,
        "host memory in a kernel: " + Sized(access) + " at address " + Hex(p) + PointerText(p) +
