@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from needle import Tensor, kernels, ops
+from needle.core import BACKEND
 from needle.ops.ops_convolution import FoldWindows, Windows
 from needle.ops.ops_indexing import PutItem, ScatterAdd, SetItem
 from needle.ops.ops_tuple import AmongZeros, Identity
@@ -56,6 +57,10 @@ def apart(*shape: int) -> Numbers:
 
 
 # ---- references that NumPy does not have -----------------------------------------------------------------------------
+
+
+def layer_normed(a: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    return (a - a.mean(1, keepdims=True)) / np.sqrt(a.var(1, keepdims=True) + 0.1) * weight + bias
 
 
 def sigmoid(a: np.ndarray) -> np.ndarray:
@@ -334,6 +339,18 @@ PRODUCTS = [
 
 CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
 
+if BACKEND == "nd":  # operators that stand for a layer where a device has one kernel for it
+    from needle.ops.ops_fused import CrossEntropy, LayerNorm
+
+    LABELS = np.array([2, 0, 1])
+    FUSED = [
+        OpCase("cross_entropy", lambda a: CrossEntropy(Tensor(LABELS, device=a.device, dtype="int64").cached_data)(a),
+               lambda a: np.log(np.exp(a).sum(1)) - a[np.arange(3), LABELS], (normal(3, 4),)),
+        OpCase("layer_norm", lambda a, w, b: LayerNorm(0.1)(a, w, b), layer_normed,
+               (normal(3, 4), normal(4), normal(4))),
+    ]  # fmt: skip
+    CASES += FUSED
+
 # ---- whole operations: in float32, against the plain path in float64 -------------------------------------------------
 
 WHOLE: dict[type, list[OpCase]] = {
@@ -342,6 +359,8 @@ WHOLE: dict[type, list[OpCase]] = {
     ops.Softmax: [case for case in REDUCTIONS if case.name.startswith("softmax")],
     ops.Conv: [case for case in PRODUCTS if case.name.startswith("conv")],
 }
+if BACKEND == "nd":
+    WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:]}
 
 
 def check_whole_operation(case: OpCase, device: str, dtype: str) -> None:

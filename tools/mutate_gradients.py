@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT)]
 
 from needle import Tensor, TensorTuple, kernels, ops  # noqa: E402
 from needle.autograd import Op  # noqa: E402
+from needle.core import as_device  # noqa: E402
 from needle.errors import NeedleError  # noqa: E402
 from needle.execution import execution_hook  # noqa: E402
 from needle.testing import GradientError, gradient_check  # noqa: E402
@@ -148,7 +149,7 @@ def off(grad: Tensor) -> Tensor:
 
 def whole_operation_mutants() -> Iterator[Mutant]:
     for (cls, device, dtype), entry in list(kernels.operations().items()):
-        if entry.backward is None:
+        if entry.backward is None or not as_device(device).enabled():
             continue
         checks = [partial(check_whole_operation, case, device, dtype) for case in WHOLE.get(cls, [])]
         for number in range(len(WHOLE[cls][0].inputs) if cls in WHOLE else 1):
