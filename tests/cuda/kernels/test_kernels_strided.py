@@ -106,7 +106,10 @@ def test_axes_that_one_stride_serves_count_as_one(kernels: Kernels) -> None:
     shape, strides = (1,) * 61 + (2, 1, 3), (7,) * 61 + (1, 0, 2)
     assert kernels.run("compact", a, shape, strides, 0, out=((6,), "float32")).tolist() == [0, 2, 4, 1, 3, 5]
     storage, nine = kernels.Buffer(2 * 3**9, "uint8"), (2,) * 9
-    with pytest.raises(ValueError, match=r"compact: a view of shape .* wanted one that 8 axes can describe; reorder fewer axes at a time"):
+    with pytest.raises(
+        ValueError,
+        match=r"compact: a view of shape .* wanted one that 8 axes can describe; reorder fewer axes at a time",
+    ):
         kernels.compact(storage, kernels.Buffer(512, "uint8"), nine, tuple(3**axis for axis in range(9)), 0)
 
 
