@@ -15,9 +15,9 @@ void ReduceMax(const AlignedArray& a, AlignedArray* out, size_t reduce_size);
 using namespace needle::cpu;
 
 TEST(course_file_registers_every_element_wise_kernel) {
-  EXPECT(Registered<EwiseUnary>::Rows().size() == 3);
-  EXPECT(Registered<EwiseBinary>::Rows().size() == 6);
-  EXPECT(Registered<EwiseScalar>::Rows().size() == 7);
+  EXPECT(needle::Registered<EwiseUnary>::Rows().size() == 3);
+  EXPECT(needle::Registered<EwiseBinary>::Rows().size() == 6);
+  EXPECT(needle::Registered<EwiseScalar>::Rows().size() == 7);
 }
 
 TEST(course_blank_says_which_part_it_is) {
