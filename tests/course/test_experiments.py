@@ -98,10 +98,11 @@ def test_a_drawing_is_whole_and_has_words(name, tmp_path):
     sheet = DRAWINGS[name]()
     root = ET.fromstring(sheet.save(tmp_path / "sheet.svg").read_text(encoding="utf-8"))
     assert len(root.get("aria-label")) > 20 and root.find(f"{SVG}title").text == sheet.alt
+    width, height = sheet.size
     for box in root.iter(f"{SVG}rect"):
         if "%" not in box.get("width"):
             right, low = float(box.get("x")) + float(box.get("width")), float(box.get("y")) + float(box.get("height"))
-            assert min(float(box.get("x")), float(box.get("y"))) >= 0 and right <= sheet.width and low <= sheet.height
+            assert min(float(box.get("x")), float(box.get("y"))) >= 0 and right <= width and low <= height
 
 
 def words_of(sheet: Sheet) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from .drawing import COLOURS, FAINT, PAPER, Sheet
+from .colours import FAINT, PAPER
+from .drawing import COLOURS, Sheet
 
 CELL = 30.0
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 
-# Okabe and Ito (2008): colours that stay apart for every kind of colour vision
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
-INK, PAPER, FAINT = "#1a1a1a", "#ffffff", "#e8e8e8"
+from .colours import BLUE, GREEN, GREY, INK, ORANGE, PAPER, PURPLE, SKY, VERMILION, YELLOW
+from .svg import Svg
+
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW, GREY)
+HEAD = (
+    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+    f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{INK}"/></marker></defs>'
+)
 
 
-class Sheet:
-    """A drawing of width × height points; alt says in words what it shows."""
+class Sheet(Svg):
+    """A drawing of width × height pixels, empty at first; alt says in words what it shows."""
 
     def __init__(self, width: float, height: float, alt: str) -> None:
-        self.width, self.height, self.alt = width, height, alt
-        self.parts: list[str] = []
+        super().__init__(HEAD, (width, height), alt)
 
     def box(
         self,
@@ -31,7 +34,7 @@ class Sheet:
         round_: float = 0,
     ) -> None:
         """A rectangle with words in its middle; words on a dark colour are white."""
-        self.parts.append(
+        self.body += (
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{round_:g}" fill="{fill}" '
             f'stroke="{line}"/>'
         )
@@ -42,7 +45,7 @@ class Sheet:
         self, x: float, y: float, text: object, *, size: float = 13, fill: str = INK, anchor: str = "middle"
     ) -> None:
         """Words whose base line stands at y."""
-        self.parts.append(
+        self.body += (
             f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}" text-anchor="{anchor}">'
             f"{escape(str(text))}</text>"
         )
@@ -50,39 +53,15 @@ class Sheet:
     def arrow(self, x1: float, y1: float, x2: float, y2: float, *, colour: str = INK, dashed: bool = False) -> None:
         """A straight line with a head at its second end."""
         dash = ' stroke-dasharray="5 4"' if dashed else ""
-        self.parts.append(
+        self.body += (
             f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{colour}" stroke-width="1.5"{dash} '
             'marker-end="url(#head)"/>'
         )
 
     def circle(self, x: float, y: float, radius: float, text: object = "", fill: str = PAPER, size: float = 13) -> None:
         """A circle with words in its middle."""
-        self.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}" stroke="{INK}"/>')
+        self.body += f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}" stroke="{INK}"/>'
         self.text(x, y + size * 0.35, text, size=size, fill=_ink_on(fill))
-
-    def svg(self) -> str:
-        """The drawing as a document of its own."""
-        head = (
-            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
-            f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{INK}"/></marker></defs>'
-        )
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
-            f'width="{self.width:g}" height="{self.height:g}" role="img" aria-label="{escape(self.alt, quote=True)}" '
-            f'font-family="sans-serif"><title>{escape(self.alt)}</title>{head}'
-            f'<rect width="100%" height="100%" fill="{PAPER}"/>{"".join(self.parts)}</svg>'
-        )
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
-    def __repr__(self) -> str:
-        return f"picture: {self.alt}"
-
-    def save(self, path: str | Path) -> Path:
-        """Write the drawing to a file; returns its path."""
-        Path(path).write_text(self.svg(), encoding="utf-8")
-        return Path(path)
 
 
 def _ink_on(fill: str) -> str:

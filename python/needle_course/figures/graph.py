@@ -7,15 +7,17 @@ in its layer follows from where its inputs stand.
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .colours import BLUE
 from .svg import Svg
 
 MAX_NODES = 120
 LETTER, LINE, PAD, GAP, DROP, MARGIN = 7.2, 15, 8, 18, 34, 14  # pixels
 LOOKS = {  # fill, edge, roundness of the corners, dashes; the shape says the same as the colour
-    "operator": ("#d3e9f8", "#0072b2", 9, ""),
+    "operator": ("#d3e9f8", BLUE, 9, ""),
     "variable": ("#fbe3b5", "#b37400", 0, ""),
     "constant": ("#eeeeee", "#777777", 0, "5 3"),
 }
@@ -84,10 +86,7 @@ def _lines(node: Any, name: str | None, note: str | None) -> list[str]:
     if not hasattr(node, "shape"):  # a tuple of tensors
         return [head, f"{len(node)} tensors", *([note] if note is not None else [])]
     shape = tuple(node.shape)
-    size = 1
-    for extent in shape:
-        size *= extent
-    value = f"{float(node.numpy().reshape(-1)[0]):.4g}" if size == 1 else f"{shape}"
+    value = f"{float(node.numpy().reshape(-1)[0]):.4g}" if math.prod(shape) == 1 else f"{shape}"
     return [head, value, *([note] if note is not None else [])]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass, replace
 
+from .colours import BLUE, INK, PAPER
 from .svg import Svg
 
 
@@ -39,7 +40,7 @@ HW0_ROOMS = (
     Room("hw0/simple_ml", "src/simple_ml.py", 1, 0, 4, "hw0"),
 )
 CELL, HEIGHT, GAP, MARGIN = 84, 46, 8, 12
-LIT, PLAIN, INK, EDGE = "#0072b2", "#eef3f7", "#1a1a1a", "#8899a6"  # Okabe and Ito's blue; it stays apart in grey, too
+LIT, PLAIN, EDGE = BLUE, "#eef3f7", "#8899a6"  # blue stays apart in grey, too
 
 
 def library_map(place: str, stage: str) -> Svg:
@@ -79,7 +80,7 @@ def _spread(room: Room, rooms: list[Room]) -> Room:
 def _box(room: Room, lit: bool, inside: str, floors: int) -> str:
     x, y = MARGIN + room.column * CELL, MARGIN + (floors - room.floor) * (HEIGHT + GAP)
     width, middle = room.width * CELL - GAP, MARGIN + room.column * CELL + (room.width * CELL - GAP) / 2
-    fill, ink, border = (LIT, "#ffffff", 3) if lit else (PLAIN, INK, 1)
+    fill, ink, border = (LIT, PAPER, 3) if lit else (PLAIN, INK, 1)
     upper, lower = (f"▶ {room.name}", inside or room.path) if lit else (room.name, room.path)
     return (
         f'<rect x="{x}" y="{y}" width="{width}" height="{HEIGHT}" rx="7" fill="{fill}" stroke="{EDGE}" '

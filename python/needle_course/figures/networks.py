@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .drawing import COLOURS, FAINT, PAPER, Sheet
+from .colours import FAINT, PAPER
+from .drawing import COLOURS, Sheet
 
 
 def windows(height: int, width: int, kernel: int, stride: int = 1) -> Sheet:
@@ -50,7 +51,7 @@ def chain(blocks: Sequence[tuple[str, str]], shortcuts: Sequence[tuple[int, int]
             sheet.arrow(20 + width / 2, y + height, 20 + width / 2, y + step - 1)
     for a, b in shortcuts:
         top, bottom, x = 8 + a * step + height + 10, 8 + b * step + height + 12, width + 90
-        sheet.parts.append(
+        sheet.body += (
             f'<path d="M{20 + width / 2} {top} H{x} V{bottom} H{20 + width / 2 + 4}" fill="none" stroke="{COLOURS[5]}" '
             'stroke-width="2" marker-end="url(#head)"/>'
         )

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-# Okabe and Ito (2008); dashes and marks say the same once more, for print
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+from .colours import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+
+# of lines, for which yellow is too faint; dashes and marks say the same once more, for print
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 DASHES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -89,7 +91,7 @@ def paths_on(
     xs, ys = np.meshgrid(np.linspace(left, right, 160), np.linspace(bottom, top, 160))
     heights = f(xs, ys)
     axes.contour(xs, ys, heights, levels=np.geomspace(max(heights.min(), heights.max() / 1e4), heights.max(), 14),
-                 colors="#999999", linewidths=0.6)  # fmt: skip
+                 colors=GREY, linewidths=0.6)  # fmt: skip
     for i, (name, path) in enumerate(paths.items()):
         style = {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[i % len(MARKS)]}
         path = np.asarray(path)

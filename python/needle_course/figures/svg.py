@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+from .colours import PAPER
+
 
 class Svg:
     """Elements on a white sheet of width × height pixels; `alt` says in words what there is to see."""
@@ -16,10 +18,10 @@ class Svg:
         """The picture as the text of an .svg file."""
         width, height = self.size
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-            f'role="img" aria-label="{html.escape(self.alt)}" font-family="DejaVu Sans, Arial, sans-serif" '
-            f'font-size="12"><title>{html.escape(self.alt)}</title>'
-            f'<rect width="{width}" height="{height}" fill="#ffffff"/>{self.body}</svg>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+            f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html.escape(self.alt)}" '
+            f'font-family="DejaVu Sans, Arial, sans-serif" font-size="12"><title>{html.escape(self.alt)}</title>'
+            f'<rect width="100%" height="100%" fill="{PAPER}"/>{self.body}</svg>'
         )
 
     def _repr_svg_(self) -> str:
