@@ -71,7 +71,8 @@ def refuse_answers(course: Any, contents: Mapping[str, bytes]) -> None:
         for tag, region in answers.regions_of(path, content).items():
             if not regions.is_blank(region):
                 raise UserError(f"{path}:{region.line}: {tag} is filled; a bundle holds no answers")
-        leaked = [tag for tag, body in bodies.items() if body in squeezed(content.decode("utf-8", "replace"))]
+        text = squeezed(content.decode("utf-8", "replace"))
+        leaked = [tag for tag, body in bodies.items() if body in text]
         if leaked:
             raise UserError(f"{path}: holds the answer to {leaked[0]}; keep it out by the manifest, or by a region")
 
