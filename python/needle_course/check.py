@@ -234,7 +234,7 @@ def name_what_blocks(course: stages.Course, results: dict[str, PartResult], case
     """
     red = [result for result in results.values() if result.status in (FAILED, ERROR, BLOCKED)]
     blanks = {result.id: blank_met(result) for result in red}
-    needs = {part.id: course.needs_of(part) for stage in course.stages.values() for part in stage.parts}
+    needs = {result.id: course.needs_of(course.parts_of(result.id)[0]) for result in red}
     known = dict(results)
     open_ends = [part for result in red if not blanks[result.id] for part in needs[result.id]]
     learn_about(course, known, open_ends, case_seconds)
