@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 from .errors import UserError
 
@@ -39,6 +40,15 @@ def passed_over(folder: str, at_top: bool) -> bool:
 def read_tree(root: Path) -> dict[str, bytes]:
     """{relative path: content} of every file below root, nothing passed over."""
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text.  ValueError, which names the line, for what is no TOML."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib  # type: ignore[no-redef]
+    return tomllib.loads(text)
 
 
 def write_whole(path: Path, content: bytes) -> None:

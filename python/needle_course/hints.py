@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from . import files
 from .errors import UserError
 
 LEVELS = ("the idea", "the shapes", "nearly code")
@@ -20,13 +21,9 @@ def of_part(root: Path, stage: str, part: str, level: int) -> str:
 def read(path: Path) -> dict[str, list[str]]:
     """{part: its hints} of a hints.toml; {} where there is none."""
     try:
-        import tomllib
-    except ImportError:  # Python 3.10
-        import tomli as tomllib
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = files.parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"{path}: {error}; restore the file from the starter") from None
     return {part: [hint.strip() for hint in table.get("hints", [])] for part, table in tables.items()}

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import files
 from .errors import UserError
 from .hints import LEVELS
 
@@ -127,16 +128,11 @@ def setup_cell(stage: str, source: str = "") -> str:
 
 def read_hints(path: Path) -> dict[str, list[str]]:
     """{part: its three hints} of a hints.toml; UserError if the file is missing or does not hold three for each."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = files.parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file, but the notebook asks for hints; write it") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise UserError(f"{path}: {error}; mend the file") from None
     for part, table in tables.items():
         hints = table.get("hints", ())

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from . import regions
+from . import files, regions
 from .errors import UserError
 
 MANIFEST = "hw/stages.toml"
@@ -213,7 +213,7 @@ class _Reader:
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
         try:
-            self.data: dict[str, Any] = _toml().loads(text)
+            self.data: dict[str, Any] = files.parse_toml(text)
         except ValueError as error:
             line = re.search(r"line (\d+)", str(error))
             raise self.fail(int(line[1]) if line else 1, f"no TOML: {error}") from None
@@ -303,14 +303,6 @@ class _Reader:
             for stage in table
             for pattern in self.names(table, stage, "files")
         )
-
-
-def _toml() -> Any:
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib
 
 
 def _kinds(kind: type | tuple[type, ...]) -> str:

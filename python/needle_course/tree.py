@@ -47,7 +47,7 @@ class LearnerTree:
     @classmethod
     def read(cls, root: Path) -> LearnerTree:
         try:
-            record = loads((root / RECORD).read_text(encoding="utf-8"))
+            record = files.parse_toml((root / RECORD).read_text(encoding="utf-8"))
             names = (record[name] for name in ("stage", "version", "source"))
             return cls(root, *names, dict(record["given"]), tuple(record["solved"]))
         except (ValueError, KeyError, TypeError) as error:
@@ -109,11 +109,3 @@ def above_here() -> Path:
 def quoted(text: str) -> str:
     """A TOML string: JSON's escapes are among TOML's."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def loads(text: str) -> dict:
-    try:
-        import tomllib
-    except ImportError:  # Python 3.10
-        import tomli as tomllib
-    return tomllib.loads(text)

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from needle_course import advance, answers, check, files, regions, release, stages, starter, tree
+from needle_course import advance, answers, check, files, regions, release, stages, starter
 from needle_course.errors import UserError
 from needle_course.stages import Course
 
@@ -138,8 +138,8 @@ def test_a_tree_s_settings_are_those_of_the_project(stage: str, tmp_path: Path) 
     assert set(pages) == {".gitignore", "Makefile", "README.md", "pyproject.toml"}
     assert [name for name, text in pages.items() if "{{" in text] == []
     mine, projects = (
-        tree.loads(pages["pyproject.toml"]),
-        tree.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")),
+        files.parse_toml(pages["pyproject.toml"]),
+        files.parse_toml((ROOT / "pyproject.toml").read_text(encoding="utf-8")),
     )
     assert mine["project"]["dependencies"] == projects["project"]["dependencies"]
     for extra in ("full", "course"):
