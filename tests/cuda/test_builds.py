@@ -4,62 +4,35 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.native_tree import ROOT, Tree, with_cmake
+
 pytest.importorskip("pybind11")
-ROOT = Path(__file__).resolve().parents[2]
-SOLVED = ROOT / "src" / "ndarray_backend_cuda.cu"
-cmake = shutil.which("cmake", path=str(Path(sys.executable).parent)) or shutil.which("cmake")
+EMULATED, COMPILED = "ndarray_backend_cuda_emu", "ndarray_backend_cuda"  # the modules that the file becomes
+SOLVED = ROOT / "src" / f"{COMPILED}.cu"
 nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(cmake is None, reason="no cmake here")]
+pytestmark = [pytest.mark.slow, with_cmake]
 with_nvcc = pytest.mark.skipif(nvcc is None, reason="no nvcc here, which compiles for GPUs")
 
 
-class Tree:
-    """A checkout with the course's CUDA file and its bindings, as the third stage has it."""
-
-    def __init__(self, root: Path, *options: str) -> None:
-        self.root, self.kernel_file = root, root / "src" / "ndarray_backend_cuda.cu"
-        self.modules = root / "python" / "needle" / "backend_ndarray"
-        for folder in ("src", "cmake"):
-            ignored = shutil.ignore_patterns("kernels", "kernels_*", "__pycache__")
-            shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
-        shutil.copy(ROOT / "CMakeLists.txt", root)
-        python = f"-DPython_EXECUTABLE={sys.executable}"
-        self.run(cmake, "-S", root, "-B", root / "build", python, "-DNEEDLE_CUDA=OFF", *options)
-
-    def build(self, text: str | None = None, target: str = "needle_cuda_emu") -> None:
-        if text is not None:
-            self.kernel_file.write_text(text, encoding="utf-8")
-        self.run(cmake, "--build", self.root / "build", "--parallel", "2", "--target", target)
-
-    def python(self, *lines: str, module: str = "ndarray_backend_cuda_emu") -> str:
-        """What a fresh interpreter prints that has imported the module as m."""
-        code = "\n".join([f"import {module} as m", "import numpy as np", *lines])
-        return self.run(sys.executable, "-c", code, cwd=self.modules)
-
-    @staticmethod
-    def run(*command: object, cwd: Path | None = None) -> str:
-        done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout.strip()
+def cuda_tree(root: Path, *options: str) -> Tree:
+    """A tree as the third stage has it."""
+    return Tree(root, SOLVED.name, *options, folders=("src", "cmake"))
 
 
 @pytest.fixture(scope="module")
 def emulated(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    return Tree(tmp_path_factory.mktemp("cuda") / "My Drive" / "näedle a", "-DNEEDLE_CUDA_EMU=ON")
+    root = tmp_path_factory.mktemp("cuda") / "My Drive" / "näedle a"
+    return cuda_tree(root, "-DNEEDLE_CUDA=OFF", "-DNEEDLE_CUDA_EMU=ON")
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     """For a GPU of one architecture, without having one."""
-    tree = Tree(tmp_path_factory.mktemp("gpu"), "-DNEEDLE_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=80")
-    yield tree
+    return cuda_tree(tmp_path_factory.mktemp("gpu"), "-DNEEDLE_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=80")
 
 
 ADD = ("a = m.Array(300)", "out = m.Array(300)", "m.fill(a, 2)", "m.ewise_add(a, a, out)")
@@ -67,14 +40,15 @@ SHOW = ("print(set(m.to_numpy(out, (300,), (1,), 0).tolist()), m.__device_name__
 
 
 def test_the_solved_file_is_built_with_our_bindings(emulated: Tree) -> None:
-    emulated.build(SOLVED.read_text(encoding="utf-8"))
-    assert emulated.python(*ADD, *SHOW) == "{4.0} cuda (emulated) ours"
+    emulated.build(SOLVED.read_text(encoding="utf-8"), "needle_cuda_emu")
+    assert emulated.python(EMULATED, *ADD, *SHOW) == "{4.0} cuda (emulated) ours"
 
 
 def test_a_file_in_the_public_layout_is_built_unmodified(emulated: Tree) -> None:
-    emulated.build((ROOT / "tests" / "cuda" / "public_layout.cu").read_text(encoding="utf-8"))
-    assert emulated.python(*ADD, *SHOW) == "{4.0} cuda public"
+    emulated.build((ROOT / "tests" / "cuda" / "public_layout.cu").read_text(encoding="utf-8"), "needle_cuda_emu")
+    assert emulated.python(EMULATED, *ADD, *SHOW) == "{4.0} cuda public"
     printed = emulated.python(
+        EMULATED,
         "x = np.random.RandomState(0).randn(33, 50).astype(np.float32)",
         "def up(x):",
         "    a = m.Array(x.size); m.from_numpy(np.ascontiguousarray(x), a); return a",
@@ -100,8 +74,9 @@ def test_every_blank_throws_at_its_launch_and_the_process_lives_on(emulated: Tre
     text = SOLVED.read_text(encoding="utf-8")
     tags = re.findall(r"BEGIN YOUR SOLUTION (\S+)", text)
     assert len(tags) == len(set(tags)) == 20
-    emulated.build(blanked(text))
+    emulated.build(blanked(text), "needle_cuda_emu")
     printed = emulated.python(
+        EMULATED,
         *ADD,
         "view = (2,), (1,), 0",
         "calls = [(m.compact, a, m.Array(2), *view), (m.ewise_setitem, m.Array(2), a, *view)]",
@@ -129,16 +104,17 @@ def test_a_blank_compact_leaves_setitem_compiling(emulated: Tree) -> None:
         text.index("/// END YOUR SOLUTION hw3/cuda_compact"),
     )
     end = text.index("\n", end) + 1
-    emulated.build(text[:start] + blanked(text[start:end]) + text[end:])
-    assert emulated.python(*ADD, *SHOW).startswith("{4.0}")
+    emulated.build(text[:start] + blanked(text[start:end]) + text[end:], "needle_cuda_emu")
+    assert emulated.python(EMULATED, *ADD, *SHOW).startswith("{4.0}")
 
 
 def test_a_launch_that_fails_is_a_runtime_error_that_says_where(emulated: Tree) -> None:
     text = SOLVED.read_text(encoding="utf-8")
     wrong = text.replace("MatmulKernel<<<grid, dim3(kTile, kTile)>>>", "MatmulKernel<<<grid, dim3(64, 64)>>>")
     assert wrong != text
-    emulated.build(wrong)
+    emulated.build(wrong, "needle_cuda_emu")
     printed = emulated.python(
+        EMULATED,
         *ADD,
         "try: m.matmul(a, a, m.Array(90000), 300, 1, 300)",
         "except RuntimeError as error: print(error)",
@@ -158,8 +134,8 @@ TRY = ("try: m.Array(3)", "except RuntimeError as error: print(error)")
 @with_nvcc
 @pytest.mark.parametrize("file", [SOLVED, ROOT / "tests" / "cuda" / "public_layout.cu"], ids=["ours", "public"])
 def test_nvcc_compiles_it_and_the_module_loads_without_a_driver(compiled: Tree, file: Path) -> None:
-    compiled.build(file.read_text(encoding="utf-8"), "ndarray_backend_cuda")
-    printed = compiled.python("print(m.__device_name__)", *TRY, module="ndarray_backend_cuda")
+    compiled.build(file.read_text(encoding="utf-8"), COMPILED)
+    printed = compiled.python(COMPILED, "print(m.__device_name__)", *TRY)
     name, *complaint = printed.splitlines()
     assert name == "cuda"
     assert not complaint or re.search("driver version is insufficient|no CUDA-capable device", complaint[0])
@@ -167,4 +143,4 @@ def test_nvcc_compiles_it_and_the_module_loads_without_a_driver(compiled: Tree, 
 
 @with_nvcc
 def test_nvcc_compiles_blanks_too(compiled: Tree) -> None:
-    compiled.build(blanked(SOLVED.read_text(encoding="utf-8")), "ndarray_backend_cuda")
+    compiled.build(blanked(SOLVED.read_text(encoding="utf-8")), COMPILED)
