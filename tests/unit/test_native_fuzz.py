@@ -227,17 +227,23 @@ class Fuzzer:
             lambda: handle.size,
             lambda: handle.ptr(),
             lambda: repr(handle),
+            lambda: setattr(handle, "size", 10**9),
+            lambda: __import__("pickle").dumps(handle),
+            lambda: __import__("copy").deepcopy(handle),
+            lambda: type("Child", (self.handle_type,), {"__init__": lambda self: None})().size,
+            *self.uses_of_memory(handle),
+        ]
+        self.attempt("a handle's use", self.rng.choice(uses), [])
+
+    def uses_of_memory(self, handle: Any) -> list[Callable]:
+        """Uses of a handle whose memory Python can see, and may fill with others."""
+        return [
             lambda: np.asarray(handle).sum(),
             lambda: np.frombuffer(handle, "uint8"),
             lambda: memoryview(handle).tobytes(),
             lambda: handle.__init__(*self.arguments("wrap")),
-            lambda: setattr(handle, "size", 10**9),
-            lambda: __import__("pickle").dumps(handle),
-            lambda: __import__("copy").deepcopy(handle),
             lambda: type("Child", (self.handle_type,), {})(4).size,
-            lambda: type("Child", (self.handle_type,), {"__init__": lambda self: None})().size,
         ]
-        self.attempt("a handle's use", self.rng.choice(uses), [])
 
     def attempt(self, name: str, call: Callable, arguments: list) -> None:
         if os.environ.get("NEEDLE_FUZZ_VERBOSE"):
@@ -260,14 +266,15 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
-def main(module: str, seed: str, calls: str) -> None:
+def fuzz(kind: type[Fuzzer], module: str, seed: str, calls: str) -> None:
+    """Call the functions of a module, and print those that never gave an answer."""
     faulthandler.enable()
-    limit_memory()
-    fuzzer = Fuzzer(importlib.import_module(f"needle.backend_ndarray.{module}"), int(seed))
+    fuzzer = kind(importlib.import_module(f"needle.backend_ndarray.{module}"), int(seed))
     for _ in range(int(calls)):
         fuzzer.call() if fuzzer.rng.random() < 0.9 else fuzzer.touch()
     print("never answered:", *sorted(fuzzer.functions.keys() - fuzzer.answered))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    limit_memory()
+    fuzz(Fuzzer, *sys.argv[1:])

@@ -7,13 +7,11 @@ What the CPU's fuzzer does (tests/unit/test_native_fuzz.py), for memory that Num
 
 from __future__ import annotations
 
-import faulthandler
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.unit.test_native_fuzz import DTYPES, Fuzzer
+from tests.unit.test_native_fuzz import DTYPES, Fuzzer, fuzz
 
 
 class DeviceFuzzer(Fuzzer):
@@ -69,29 +67,9 @@ class DeviceFuzzer(Fuzzer):
 
         super().attempt(name, watched, arguments)
 
-    def touch(self) -> None:
-        """Use a handle, or what only looks like one, in the ways that Python itself knows."""
-        handle = self.rng.choice([self.handle, lambda: self.handle_type.__new__(self.handle_type)])()
-        uses: list[Callable] = [
-            lambda: handle.size,
-            lambda: handle.ptr(),
-            lambda: repr(handle),
-            lambda: memoryview(handle),
-            lambda: setattr(handle, "size", 10**9),
-            lambda: __import__("pickle").dumps(handle),
-            lambda: __import__("copy").deepcopy(handle),
-            lambda: type("Child", (self.handle_type,), {"__init__": lambda self: None})().size,
-        ]
-        self.attempt("a handle's use", self.rng.choice(uses), [])
-
-
-def main(module: str, seed: str, calls: str) -> None:
-    faulthandler.enable()
-    fuzzer = DeviceFuzzer(importlib.import_module(f"needle.backend_ndarray.{module}"), int(seed))
-    for _ in range(int(calls)):
-        fuzzer.call() if fuzzer.rng.random() < 0.9 else fuzzer.touch()
-    print("never answered:", *sorted(fuzzer.functions.keys() - fuzzer.answered))
+    def uses_of_memory(self, handle: Any) -> list[Callable]:
+        return [lambda: memoryview(handle)]
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    fuzz(DeviceFuzzer, *sys.argv[1:])
