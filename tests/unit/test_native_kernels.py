@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from needle.backend_ndarray import kernels_cpu as kernels
 from needle.backend_ndarray import ndarray_backend_cpu as course
 
-FLOATS = ("float32", "float64")
-INTEGERS = ("int32", "int64", "uint8")
-DTYPES = (*FLOATS, *INTEGERS, "bool")
+from tests import kernel_reference
+from tests.kernel_reference import BINARY, DTYPES, FLOAT_UNARY, FLOATS, INTEGERS, UNARY, as_view, binary_reference
+
 MODULES = [(course, "float32"), *((kernels, dtype) for dtype in DTYPES)]
 BATTERY = [pytest.param(module, dtype, id=f"{module.__name__.split('.')[-1]}-{dtype}") for module, dtype in MODULES]
 
@@ -60,12 +60,9 @@ def call(module: Any, name: str, *arguments: Any, size: int, dtype: str) -> np.n
     return np.asarray(out).copy()
 
 
-def assert_close(got: np.ndarray, wanted: np.ndarray, ulps: int = 0) -> None:
-    """Equal; for floats, equal but for so many units in the last place."""
-    wanted = np.asarray(wanted)
-    assert got.dtype == wanted.dtype
-    tolerance = ulps * np.finfo(got.dtype).eps if got.dtype.kind == "f" else 0
-    np.testing.assert_allclose(got, wanted.ravel(), rtol=tolerance, atol=0)
+def assert_close(got: np.ndarray, wanted: Any, ulps: int = 0) -> None:
+    """What a handle holds is what is wanted, in a row; for floats, but for so many units in the last place."""
+    kernel_reference.assert_close(got, np.asarray(wanted).ravel(), ulps)
 
 
 def arrays(dtype: str, shape: Any = None, **more: Any) -> st.SearchStrategy[np.ndarray]:
@@ -76,23 +73,12 @@ def arrays(dtype: str, shape: Any = None, **more: Any) -> st.SearchStrategy[np.n
 
 # ---- element-wise --------------------------------------------------------------------------------------------------
 
-COMPARISONS = {"eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater, "le": np.less_equal}
-COMPARISONS["lt"] = np.less
-ARITHMETIC = {"add": np.add, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
-ARITHMETIC |= {"div": np.divide, "power": np.power}
-BINARY = {**ARITHMETIC, **COMPARISONS}
-UNARY = {name: getattr(np, name) for name in ("log", "exp", "tanh", "sqrt", "sin", "cos", "abs", "sign")}
-
 
 def exists(module: Any, name: str, dtype: str) -> bool:
     """Whether the module has that kernel, for that dtype."""
-    float_only = name.split("_")[1] in ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")
+    float_only = name.split("_")[1] in ("div", *FLOAT_UNARY)
     number_only = name.split("_")[1] in ("abs", "sign")
     return hasattr(module, name) and not (float_only and dtype not in FLOATS) and not (number_only and dtype == "bool")
-
-
-def binary_reference(op: str, a: Any, b: Any, dtype: str) -> np.ndarray:
-    return np.asarray(BINARY[op](a, b)).astype("float32" if op in COMPARISONS else dtype)
 
 
 @pytest.mark.parametrize(("module", "dtype"), BATTERY)
@@ -161,11 +147,6 @@ def views(draw: Callable, dtype: str) -> tuple[np.ndarray, tuple, tuple, int]:
     view = np.asarray(view) if isinstance(view, np.ndarray) else storage[:1].reshape(())
     offset = (view.ctypes.data - storage.ctypes.data) // storage.itemsize if view.size else 0
     return storage, view.shape, tuple(stride // storage.itemsize for stride in view.strides), offset
-
-
-def as_view(storage: np.ndarray, shape: tuple, strides: tuple, offset: int) -> np.ndarray:
-    strides = tuple(stride * storage.itemsize for stride in strides)
-    return np.lib.stride_tricks.as_strided(storage[offset:], shape, strides)
 
 
 @pytest.mark.parametrize(("module", "dtype"), BATTERY)

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-FLOATS = ("float32", "float64")
-INTEGERS = ("int32", "int64", "uint8")
-DTYPES = (*FLOATS, *INTEGERS, "bool")
+from tests.kernel_reference import FLOATS
 
 
 class Kernels:
@@ -61,13 +59,6 @@ def with_specials(array: np.ndarray) -> np.ndarray:
         specials = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], array.dtype)
         array.flat[: min(array.size, 5)] = specials[: array.size]
     return array
-
-
-def assert_close(got: np.ndarray, wanted: np.ndarray, ulps: float = 0) -> None:
-    """The same dtype, shape and values; for floats, but for so many units in the last place."""
-    assert got.dtype == wanted.dtype
-    rtol = ulps * np.finfo(got.dtype).eps if got.dtype.kind == "f" else 0
-    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=0)
 
 
 def assert_sum(got: np.ndarray, wanted: np.ndarray, magnitude: np.ndarray | float, terms: int) -> None:

@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cuda.kernels.handles import DTYPES, FLOATS, INTEGERS, Kernels, assert_close, some, with_specials
+from tests.cuda.kernels.handles import Kernels, some, with_specials
+from tests.kernel_reference import BINARY, DTYPES, FLOAT_UNARY, FLOATS, INTEGERS, UNARY, assert_close, binary_reference
 
 SIZES = (1, 31, 257, 3000)  # one thread, less than a warp, a block and one, several blocks
-COMPARISONS = {"eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater, "le": np.less_equal}
-COMPARISONS["lt"] = np.less
-ARITHMETIC = {"add": np.add, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
-ARITHMETIC |= {"div": np.divide, "power": np.power}
-BINARY = {**ARITHMETIC, **COMPARISONS}
-UNARY = {name: getattr(np, name) for name in ("log", "exp", "tanh", "sqrt", "sin", "cos", "abs", "sign")}
-FLOAT_UNARY = ("log", "exp", "tanh", "sqrt", "sin", "cos")
 
 params = pytest.mark.parametrize
 binary_cases = params(
@@ -27,16 +21,11 @@ def operands(op: str, dtype: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     return (np.abs(a), np.abs(b)) if op == "power" and dtype != "bool" else (a, b)
 
 
-def reference(op: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """NumPy's answer; its power of bools is a small integer."""
-    return np.asarray(BINARY[op](a, b)).astype("float32" if op in COMPARISONS else a.dtype)
-
-
 @binary_cases
 def test_ewise_binary(kernels: Kernels, op: str, dtype: str) -> None:
     for size in SIZES:
         a, b = operands(op, dtype, size)
-        wanted = reference(op, a, b)
+        wanted = binary_reference(op, a, b, dtype)
         got = kernels.run(f"ewise_{op}", a, b, out=((size,), wanted.dtype))
         assert_close(got, wanted, ulps=4 if op == "power" else 0)
 
@@ -45,7 +34,7 @@ def test_ewise_binary(kernels: Kernels, op: str, dtype: str) -> None:
 def test_scalar_binary(kernels: Kernels, op: str, dtype: str) -> None:
     a, _ = operands(op, dtype, 300)
     number = {"bool": True, "uint8": 3}.get(dtype, 2.5 if dtype in FLOATS else 3)
-    wanted = reference(op, a, np.full_like(a, number))
+    wanted = binary_reference(op, a, np.full_like(a, number), dtype)
     out = kernels.Buffer(300, str(wanted.dtype))
     getattr(kernels, f"scalar_{op}")(kernels.up(a), number, out)
     assert_close(kernels.down(out), wanted, ulps=4 if op == "power" else 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cuda.kernels.handles import FLOATS, Kernels, some
+from tests.cuda.kernels.handles import Kernels, some
+from tests.kernel_reference import FLOATS
 
 params = pytest.mark.parametrize
 ROWS = [(1, 1), (9, 10), (70, 33), (3, 1024), (2, 1500)]  # for a warp each, and for a block each

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cuda.kernels.handles import DTYPES, FLOATS, Kernels, assert_close, assert_sum, some
+from tests.cuda.kernels.handles import Kernels, assert_sum, some
+from tests.kernel_reference import DTYPES, FLOATS, assert_close
 
 params = pytest.mark.parametrize
 

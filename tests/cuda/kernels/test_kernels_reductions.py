@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cuda.kernels.handles import DTYPES, FLOATS, Kernels, assert_close, assert_sum, some, with_specials
+from tests.cuda.kernels.handles import Kernels, assert_sum, some, with_specials
+from tests.kernel_reference import DTYPES, FLOATS, assert_close
 
 params = pytest.mark.parametrize
 SHAPES = [(40, 3), (3, 31), (70, 32), (9, 33), (3, 1024), (2, 1025), (3, 5000)]

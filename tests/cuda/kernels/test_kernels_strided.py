@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cuda.kernels.handles import DTYPES, Kernels, assert_close, some
+from tests.cuda.kernels.handles import Kernels, some
+from tests.kernel_reference import DTYPES, as_view, assert_close
 
 params = pytest.mark.parametrize
 
@@ -30,11 +31,6 @@ LARGE = [  # transposed by tiles of 32 x 32
     ((2, 33, 5, 34), (3, 2, 0, 1)),
 ]
 REPEATING = {"broadcast": ((3, 4, 6), (0, 6, 1), 10), "windows": ((5, 3), (1, 1), 2)}
-
-
-def as_view(storage: np.ndarray, shape: tuple, strides: tuple, offset: int) -> np.ndarray:
-    strides = tuple(stride * storage.itemsize for stride in strides)
-    return np.lib.stride_tricks.as_strided(storage[offset:], shape, strides)
 
 
 @params("dtype", DTYPES)
