@@ -86,7 +86,7 @@ def carry_out(course: Any, old: LearnerTree, stage: str) -> Outcome:
     plan = make_plan(old, before, new, found)
     record = tree.record(stage, starter.source(course, old), new, starter.blanks(course, stage, new), solved)
     stale = [f"{tree.STARTER}/{path}" for path in old.given if path not in new]
-    updates = {path: data for path, data in {**plan.writes, **record}.items() if backup.differs(old.root / path, data)}
+    updates = {path: data for path, data in {**plan.writes, **record}.items() if files.differs(old.root / path, data)}
     removals = [path for path in (*plan.removals, *stale) if (old.root / path).is_file()]
     saved = None
     if set(updates) - {tree.RECORD, tree.BLANKS} or removals:

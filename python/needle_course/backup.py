@@ -94,7 +94,7 @@ def restore(root: Path, name: str | None = None) -> tuple[Backup, Backup, list[s
         wanted = find(root, name)
         content = {path: data for path, data in files.read_tree(wanted.folder).items() if path != NOTE}
         since = given_since(root, content)
-        changed = {path: data for path, data in content.items() if differs(root / path, data)}
+        changed = {path: data for path, data in content.items() if files.differs(root / path, data)}
         before = make(root, f"restore of {wanted.name}", also=[*changed, *since])
         change.apply(root, changed, since)
     return wanted, before, sorted([*changed, *since])
@@ -108,7 +108,3 @@ def given_since(root: Path, content: Collection[str]) -> list[str]:
     except (UserError, OSError):  # the record is what may have to be brought back
         given = {copy.removeprefix(f"{STARTER}/") for copy in copies}
     return [path for path in sorted(given | copies) if path not in content and (root / path).is_file()]
-
-
-def differs(path: Path, content: bytes) -> bool:
-    return not path.is_file() or path.read_bytes() != content

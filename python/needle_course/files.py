@@ -51,6 +51,11 @@ def parse_toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
+def differs(path: Path, content: bytes) -> bool:
+    """Whether there is no such file, or something else in it."""
+    return not path.is_file() or path.read_bytes() != content
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write by a temporary name beside and a rename, so that no reader ever sees half of it; keeps the mode."""
     path.parent.mkdir(parents=True, exist_ok=True)

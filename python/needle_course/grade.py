@@ -71,7 +71,7 @@ class SelfCheck:
     def is_disturbed(self) -> bool:
         """Whether a submission wrote into the tree: changed what is not a submission's, or left a module behind."""
         given = {self.folder / name: content for name, content in self.pristine.items() if name not in self.names}
-        if any(not path.is_file() or path.read_bytes() != content for path, content in given.items()):
+        if any(files.differs(path, content) for path, content in given.items()):
             return True
         known = {*given, *(self.folder / name for name in self.names)}
         return any(path not in known for path in self.folder.rglob("*.py"))
@@ -84,7 +84,7 @@ class SelfCheck:
         for name in self.names:
             content = contents.get(name, self.pristine.get(name))
             path = self.folder / name
-            if content is not None and (not path.exists() or path.read_bytes() != content):
+            if content is not None and files.differs(path, content):
                 files.write_whole(path, content)
         return check.run(stages.load(self.folder), self.stage.id)
 
