@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from . import regions
 from .errors import UserError
+from .files import read_tree
 from .stages import MANIFEST, MARKED, Course
 
 Tree = dict[str, bytes]
@@ -131,4 +132,4 @@ def _released(course: Course, stage: str) -> Tree:
     root = course.root / "starters" / course.stage(stage).id
     if not root.is_dir():
         raise UserError(f"{root}: not found; the bundle is not whole, fetch it again")
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    return read_tree(root)
