@@ -18,7 +18,7 @@ def run(course: Any, folder: Path | None, name: str) -> tuple[backup.Backup, dic
     UserError if the tree has no such question, or if nothing of it is filled.
     """
     learner = LearnerTree.open(folder)
-    tags, blanks = tags_of(course, learner.stage, name), learner.blanks()
+    tags, blanks = [part.id for part in course.parts_of(name, learner.stage)], learner.blanks()
     with change.alone(learner.root):
         writes, blanked = blank_files(learner.root, tags, blanks)
         if not writes:
@@ -35,12 +35,6 @@ def refuse_damaged(learner: LearnerTree, tags: list[str]) -> None:
     here = {path: (learner.root / path).read_bytes() for path in homes if (learner.root / path).is_file()}
     for message in answers.damage(here).values():
         raise UserError(message)
-
-
-def tags_of(course: Any, stage: str, name: str) -> list[str]:
-    """The tags of a question's parts; of a part, its own. `matmul` will do for the stage's own hw3/matmul."""
-    found = course.find(name, stage)
-    return [part.id for part in found.parts] if hasattr(found, "parts") else [found.id]
 
 
 def blank_files(

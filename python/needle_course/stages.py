@@ -131,9 +131,9 @@ class Course:
         """The question that a part belongs to."""
         return next(q for s in self.stages.values() for q in s.questions for p in q.parts if p.id == part)
 
-    def parts_of(self, name: str) -> tuple[Part, ...]:
-        """The part of that id, or the parts of the question of that id."""
-        item = self.find(name)
+    def parts_of(self, name: str, stage: str | None = None) -> tuple[Part, ...]:
+        """The part of that id, or the parts of the question of that id; names are as `find` has them."""
+        item = self.find(name, stage)
         return item.parts if isinstance(item, Question) else (item,)
 
     def needs_of(self, part: Part) -> tuple[Part, ...]:
@@ -343,10 +343,6 @@ def _check(course: Course, reader: _Reader) -> None:
             raise reader.fail(
                 rule.line, f"files: no stage {rule.stage!r}; wanted one of {', '.join(course.stages)} or never"
             )
-
-
-def _known(course: Course) -> str:
-    return f"{', '.join(course.stages)}, never"
 
 
 def _check_needs(course: Course, reader: _Reader, item: Question | Part, order: list[str]) -> None:
