@@ -42,8 +42,7 @@ def run(course: Any, folder: Path | None, stage: str | None = None, out: Path | 
     contents = {path: (learner.root / path).read_bytes() for path in entry.files if (learner.root / path).is_file()}
     files.write_whole(out, archive(contents))
     damaged = answers.damage(contents)
-    parts = [part for question in entry.questions for part in question.parts]
-    tags = [part.id for part in parts if part.file not in damaged]
+    tags = [part.id for part in entry.parts if part.file not in damaged]
     missing = [path for path in entry.files if path not in contents]
     return Packed(entry.id, out, sorted(contents), missing, answers.blank_tags(contents, tags), damaged)
 
