@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import stat
 import zipfile
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
@@ -105,11 +106,10 @@ def from_archive(path: Path, archive: zipfile.ZipFile, wanted: Collection[str]) 
         refuse_what_leaves(path, entry.filename)
     names = {plain(entry.filename): entry for entry in entries}
     top = common_top(names, wanted)
+    copies = Counter(plain(entry.filename).casefold() for entry in entries)
     found: dict[str, bytes] = {}
     for name in wanted:
-        alike = [key for key in names if key.casefold() == (top + name).casefold()]
-        count = sum(plain(entry.filename).casefold() == (top + name).casefold() for entry in entries)
-        if len(alike) > 1 or count > 1:
+        if copies[(top + name).casefold()] > 1:
             raise UserError(f"{path}: holds {name} more than once; make it anew with `pack`")
         if top + name in names:
             found[name] = read_entry(path, archive, names[top + name])
