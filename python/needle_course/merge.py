@@ -65,8 +65,6 @@ def three_way(given: Text, mine: Text, new: Text) -> Merged:
     clean = all(kind != "conflict" for kind, *_ in merge.merge_regions())
     if clean:
         lines = list(merge.merge_lines())
-        if lines == mine.lines:
-            return Merged(mine.written_alike(lines))
         if not lost_lines(given, mine, lines):
             return Merged(mine.written_alike(lines))
     return Merged(mine.written_alike(mine.lines), mine.written_alike(shown(given, mine, new, clean)))

@@ -24,8 +24,10 @@ def merge_notebooks(given: bytes, mine: bytes, new: bytes) -> Merged:
     if any(kind == "conflict" for kind, *_ in regions):
         return Merged(mine, new)
     merged = [key for kind, start, end in regions for key in cells[source_of(kind)][start:end]]
-    if merged == cells[1] or not set(added(cells)) <= set(merged):
-        return Merged(mine) if merged == cells[1] else Merged(mine, new)
+    if merged == cells[1]:
+        return Merged(mine)
+    if not added(cells) <= set(merged):
+        return Merged(mine, new)
     return Merged(written({**books[2], "cells": with_outputs(merged, books[1], books[2])}))
 
 
@@ -38,9 +40,9 @@ def source_of(kind: str) -> int:
     return {"unchanged": 0, "a": 1, "same": 1, "b": 2}[kind]
 
 
-def added(cells: list[list[str]]) -> list[str]:
+def added(cells: list[list[str]]) -> set[str]:
     """The cells that the learner wrote."""
-    return [cell for cell in cells[1] if cell not in set(cells[0])]
+    return set(cells[1]) - set(cells[0])
 
 
 def with_outputs(merged: list[str], mine: dict, new: dict) -> list[dict]:
