@@ -22,17 +22,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10
-    import tomli as tomllib
-
 ROOT = Path(__file__).resolve().parent.parent
 MUTANTS = ROOT / "tests" / "course" / "mutants"
 sys.path[:0] = [str(ROOT / "python"), str(MUTANTS)]
 
 from cpp_mutants import elementwise  # noqa: E402
-from needle_course import regions, stages, testrun, trees  # noqa: E402  (the lines above find them)
+from needle_course import files, regions, stages, testrun, trees  # noqa: E402  (the lines above find them)
 from python_mutants import Mutant, mutants  # noqa: E402
 from worker import Job  # noqa: E402
 
@@ -169,7 +164,7 @@ def generated(part: stages.Part, tree: trees.Tree) -> Iterator[Mutant]:
 def notes(stage: stages.Stage) -> dict:
     """What is written down about a stage: wrong answers, and changes that are none."""
     path = MUTANTS / f"{stage.id}.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return files.parse_toml(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 # ---- native code ----------------------------------------------------------------------------------------------------
@@ -191,7 +186,7 @@ def remove_modules(root: Path) -> None:
 def batches(course: stages.Course, parts: list[stages.Part], made: dict[str, list[Mutant]]) -> Iterator[list[Mutant]]:
     """The mutants in groups that are compiled together: of a part only one, and none of a part that another needs."""
     waiting = {part.id: list(made[part.id]) for part in parts}
-    needs = {part.id: needed_by(course, part) for part in parts}
+    needs = {part.id: {need.id for need in course.needs_of(part)} for part in parts}
     while any(waiting.values()):
         batch: list[Mutant] = []
         for part, queue in sorted(waiting.items(), key=lambda item: -len(item[1])):
@@ -199,18 +194,6 @@ def batches(course: stages.Course, parts: list[stages.Part], made: dict[str, lis
             if queue and not any(other in needs[part] or part in needs[other] for other in taken):
                 batch.append(queue.pop(0))
         yield batch
-
-
-def needed_by(course: stages.Course, part: stages.Part) -> set[str]:
-    """The parts that a part needs, and what these need."""
-    found: set[str] = set()
-    queue = list(course.needs_of(part))
-    while queue:
-        need = queue.pop()
-        if need.id not in found:
-            found.add(need.id)
-            queue += course.needs_of(need)
-    return found
 
 
 def put_into(root: Path, tree: trees.Tree, batch: list[Mutant]) -> None:
