@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from needle_course import stages
+from needle_course import files, stages
 from needle_course.stages import Course
 
 STAGES = """
@@ -158,10 +158,13 @@ FILES = {
 }
 
 
+def put(folder: Path, contents: Mapping[str, str | bytes]) -> Path:
+    """Write files {path below the folder: content}, and the folders that they need; returns the folder."""
+    for path, content in contents.items():
+        files.write_whole(folder / path, content.encode() if isinstance(content, str) else content)
+    return folder
+
+
 def write(folder: Path, changes: Mapping[str, str] | None = None) -> Course:
     """Write the course's checkout, with other texts for the files in `changes`, into a folder."""
-    for path, text in {**FILES, **(changes or {})}.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    return stages.load(folder)
+    return stages.load(put(folder, {**FILES, **(changes or {})}))

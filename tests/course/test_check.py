@@ -12,6 +12,8 @@ import pytest
 from needle_course import check, report, results, stages, testrun
 from needle_course.errors import UserError
 
+from tests.course.small_course import put
+
 MANIFEST = """
 [stages.hw1]
 title = "Small"
@@ -97,22 +99,18 @@ def blank(part: str) -> str:
 def tree(tmp_path: Path) -> Path:
     """A learner's tree with everything right, below a folder with a blank and an umlaut."""
     root = tmp_path / "näedle a"
-    for path, text in {
+    contents = {
         "hw/stages.toml": MANIFEST,
         ".needle/tree.toml": 'stage = "hw1"\n',
         "tests/hw1/test_small.py": TESTS,
         "hw/hw1/hints.toml": '["hw1/half"]\nhints = ["an idea", "shapes", "x / 2"]\n',
-    }.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    write(root)
+    }
+    write(put(root, contents))
     return root
 
 
 def write(root: Path, **answers: str) -> None:
-    path = root / "python" / "needle" / "__init__.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(SOURCE.format(**{**RIGHT, **answers}), encoding="utf-8")
+    put(root, {"python/needle/__init__.py": SOURCE.format(**{**RIGHT, **answers})})
 
 
 def checked(root: Path, question: str | None = None, **settings) -> results.Report:
@@ -252,9 +250,7 @@ def test_a_syntax_error_is_an_error_with_its_line(tree):
 
 
 def test_another_needle_is_an_error(tree, tmp_path):
-    other = tmp_path / "other" / "needle"
-    other.mkdir(parents=True)
-    (other / "__init__.py").write_text(SOURCE.format(**RIGHT))
+    other = put(tmp_path / "other" / "needle", {"__init__.py": SOURCE.format(**RIGHT)})
     edit_tests(tree, "import needle", f"import sys\nsys.path.insert(0, {str(other.parent)!r})\nimport needle")
     report = checked(tree)
     assert set(statuses(report).values()) == {"error"}

@@ -15,6 +15,8 @@ import pytest
 from needle_course import grade, intake, report, stages
 from needle_course.errors import UserError
 
+from tests.course.small_course import put
+
 ANSWERS = "python/needle/answers.py"
 MANIFEST = """
 [stages.hw1]
@@ -73,10 +75,8 @@ def source(**answers: str) -> bytes:
 @pytest.fixture
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> stages.Course:
     """A bundle of one small stage."""
-    root = tmp_path / "course"
-    (root / "starters").mkdir(parents=True)
-    (root / "hw").mkdir()
-    (root / "hw/stages.toml").write_text(MANIFEST)
+    root = put(tmp_path / "course", {"hw/stages.toml": MANIFEST})
+    (root / "starters").mkdir()
     pristine = {
         "hw/stages.toml": MANIFEST.encode(),
         "python/needle/__init__.py": b"",
@@ -88,10 +88,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> stages.Course:
 
 
 def handed_in(folder: Path, content: bytes, name: str = ANSWERS) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return folder
+    return put(folder, {name: content})
 
 
 def zipped(path: Path, entries: dict[str, bytes]) -> Path:

@@ -15,6 +15,8 @@ import pytest
 from mugrade import __main__ as command
 from mugrade.values import condensed, difference, encode_json
 
+from tests.course.small_course import put
+
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = {"hw0": 6, "hw1": 6, "hw2": 19, "hw3": 9, "hw4": 10, "hw4_extra": 4}  # how many submissions each has
 
@@ -123,14 +125,12 @@ def submit_other():
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    for path, text in {
+    contents = {
         "hw/stages.toml": "",
         "tests/hw7/test_submit.py": SUBMISSIONS,
         "tests/hw7/answers.json": '{"easy": [2, [1.5, "x"]], "other": ["a"]}',
-    }.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    return tmp_path
+    }
+    return put(tmp_path, contents)
 
 
 def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess:

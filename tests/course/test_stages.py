@@ -10,6 +10,8 @@ import pytest
 from needle_course import stages, trees
 from needle_course.errors import UserError
 
+from tests.course.small_course import put
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -95,11 +97,7 @@ def test_selectors_match_by_function_and_fragment():
 
 def test_a_learners_manifest_has_the_stages_present_and_loads(course, tmp_path):
     text = trees.trimmed_manifest(course, "hw2")
-    (tmp_path / "hw").mkdir()
-    (tmp_path / stages.MANIFEST).write_text(text, encoding="utf-8")
-    (tmp_path / ".needle").mkdir()
-    (tmp_path / ".needle" / "tree.toml").touch()
-    learners = stages.load(tmp_path)
+    learners = stages.load(put(tmp_path, {stages.MANIFEST: text, ".needle/tree.toml": ""}))
     assert learners.kind == "tree" and learners.order == ["hw0", "hw1", "hw2"] and not learners.rules
     assert learners.stage("hw2") == course.stage("hw2") and "hw3" not in text
 
@@ -138,9 +136,7 @@ parts = [{ id = "hw1/c", title = "c", tests = ["test_c"], items = 1, needs = ["h
 
 
 def loaded(folder: Path, text: str) -> stages.Course:
-    (folder / "hw").mkdir(exist_ok=True)
-    (folder / stages.MANIFEST).write_text(text, encoding="utf-8")
-    return stages.load(folder)
+    return stages.load(put(folder, {stages.MANIFEST: text}))
 
 
 def test_questions_without_points_share_a_hundred(tmp_path):

@@ -8,6 +8,8 @@ import pytest
 from needle_course import stages, trees
 from needle_course.errors import UserError
 
+from tests.course.small_course import put
+
 MANIFEST = """\
 [files]
 # which file comes when
@@ -62,10 +64,10 @@ z = 3
 ### END YOUR SOLUTION hw2/b
 """
 FILES = {
-    stages.MANIFEST: MANIFEST.encode(),
-    "a.py": A.encode(),
+    stages.MANIFEST: MANIFEST,
+    "a.py": A,
     "secret.py": b"",
-    "late/b.py": B.encode(),
+    "late/b.py": B,
     "late/__pycache__/b.py": b"",
     "late/b.so": b"\x7fELF",
     "picture.bin": b"\xff\x00",
@@ -75,10 +77,7 @@ FILES = {
 
 @pytest.fixture
 def course(tmp_path: Path) -> stages.Course:
-    for name, content in FILES.items():
-        (tmp_path / "course" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "course" / name).write_bytes(content)
-    return stages.load(tmp_path / "course")
+    return stages.load(put(tmp_path / "course", FILES))
 
 
 def test_a_tree_has_the_files_of_its_stage_and_of_those_before(course):
