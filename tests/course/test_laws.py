@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from needle_course import regions, stages, trees
 
+from tests.course.small_course import put
+
 ROOT = Path(__file__).resolve().parents[2]
 COURSE = stages.load(ROOT)
 every_stage = pytest.mark.parametrize("stage", COURSE.order)
@@ -144,10 +146,8 @@ def lines_of(text: str) -> set[str]:
 @pytest.mark.parametrize("make, unused", [(solved, ()), (starter, ("F401", "F841"))], ids=["solved", "starter"])
 def test_a_tree_reads_as_if_written_for_its_stage(stage, make, unused, tmp_path):
     """No name is undefined, imported for nothing or exported and missing; a blank may leave imports to its answer."""
-    for name, text in code_of(make(stage)).items():
-        if name.endswith(".py") and not name.startswith("hw/hw0/tests"):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text, encoding="utf-8")
+    code = code_of(make(stage)).items()
+    put(tmp_path, {name: text for name, text in code if name.endswith(".py") and not name.startswith("hw/hw0/tests")})
     lint = [*(f"--ignore={rule}" for rule in unused), "--select=F"]
     faces = ["--per-file-ignores=**/__init__.py:F401", "--per-file-ignores=**/__init__.py:F403"]
     ruff = [sys.executable, "-m", "ruff"]
