@@ -23,24 +23,11 @@ from needle_course.stages import Course
 from needle_course.tree import LearnerTree
 
 from tests.course import small_course
+from tests.course.small_course import ADD
 
 ROOT = Path(__file__).resolve().parents[2]
-ADD = '    raise NotImplementedError("hw1/add is not implemented yet")\n'
 SUB = '    # think of add\n    raise NotImplementedError("hw1/sub is not implemented yet")\n'
 TWICE = '    raise NotImplementedError("hw1/twice is not implemented yet")\n'
-
-
-@pytest.fixture
-def course(tmp_path: Path) -> Course:
-    return small_course.write(tmp_path / "coürse of three")
-
-
-@pytest.fixture
-def learner(course: Course, tmp_path: Path) -> Path:
-    """A fresh hw1 tree, below a folder with a blank and an umlaut."""
-    out = tmp_path / "my Drive" / "näedle a"
-    starter.make(course, "hw1", out)
-    return out
 
 
 def edit(path: Path, *changes: tuple[str, str]) -> str:
@@ -360,8 +347,8 @@ def test_a_read_only_course_will_do(course: Course, learner: Path) -> None:
 # ---- cut short ------------------------------------------------------------------------------------------------------
 
 
-def killed_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next change of a tree die after so many of its steps."""
+def advance_killed_after(steps: int, course: Course, learner: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Advance to hw2, and die after so many steps of that change."""
     taken = []
 
     def take(root: Path, step: dict) -> None:
@@ -371,7 +358,17 @@ def killed_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
         original(root, step)
 
     original = change.take
-    monkeypatch.setattr(change, "take", take)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(change, "take", take)
+        advance.run(course, learner, "hw2")
+
+
+def advanced_copy(course: Course, learner: Path) -> Path:
+    """A copy of the tree at hw2, where nothing was cut short."""
+    whole = learner.with_name("whole")
+    shutil.copytree(learner, whole)
+    advance.run(course, whole, "hw2")
+    return whole
 
 
 @pytest.mark.parametrize("steps", range(0, 9, 2))
@@ -379,12 +376,8 @@ def test_a_killed_advance_is_finished_by_the_next_command(
     course: Course, learner: Path, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edit(learner / "lib/core.py", (ADD, "    return b + a\n"))
-    whole = learner.with_name("whole")
-    shutil.copytree(learner, whole)
-    advance.run(course, whole, "hw2")
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        killed_after(steps, patch)
-        advance.run(course, learner, "hw2")
+    whole = advanced_copy(course, learner)
+    advance_killed_after(steps, course, learner, monkeypatch)
     advance.run(course, learner, "hw2")
     assert contents(learner) == contents(whole)
 
@@ -408,9 +401,7 @@ def test_a_change_killed_while_it_is_prepared_leaves_the_tree_alone(
 def test_what_i_edit_after_the_kill_is_not_overwritten(
     course: Course, learner: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        killed_after(0, patch)
-        advance.run(course, learner, "hw2")
+    advance_killed_after(0, course, learner, monkeypatch)
     edit(learner / "lib/core.py", ("LIMIT = 10", "LIMIT = 12"))
     mine = (learner / "lib/core.py").read_text()
     assert advance.run(course, learner, "hw2").plan.conflicts == ["lib/core.py"]
@@ -421,9 +412,7 @@ def test_what_i_edit_after_the_kill_is_not_overwritten(
 def test_a_command_that_only_looks_finishes_what_was_interrupted(
     course: Course, learner: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        killed_after(2, patch)
-        advance.run(course, learner, "hw2")
+    advance_killed_after(2, course, learner, monkeypatch)
     assert LearnerTree.open(learner).stage == "hw2"
     assert (learner / "lib/more.py").exists() and not (learner / change.PENDING).exists()
 
@@ -445,9 +434,7 @@ advance.run(stages.load(Path(sys.argv[1])), Path(sys.argv[2]), "hw2")
 @pytest.mark.slow
 def test_a_process_killed_at_any_moment_leaves_old_or_new_after_the_next_run(course: Course, learner: Path) -> None:
     edit(learner / "lib/core.py", (ADD, "    return b + a\n"))
-    whole = learner.with_name("whole")
-    shutil.copytree(learner, whole)
-    advance.run(course, whole, "hw2")
+    whole = advanced_copy(course, learner)
     for attempt in range(20):
         victim = learner.with_name(f"victim{attempt}")
         shutil.copytree(learner, victim)

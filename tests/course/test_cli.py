@@ -15,23 +15,12 @@ from needle_course.cli import main
 from needle_course.stages import Course
 
 from tests.course import small_course
+from tests.course.small_course import ADD
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     "starter", "advance", "restore", "reset", "pack", "check", "grade", "notebook", "status", "doctor", "release",
 )  # fmt: skip
-ADD = '    raise NotImplementedError("hw1/add is not implemented yet")\n'
-
-
-@pytest.fixture
-def course(tmp_path: Path) -> Course:
-    return small_course.write(tmp_path / "course")
-
-
-@pytest.fixture
-def learner(course: Course, tmp_path: Path) -> Path:
-    starter.make(course, "hw1", tmp_path / "my Drive" / "näedle")
-    return tmp_path / "my Drive" / "näedle"
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:

@@ -22,11 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def course(tmp_path: Path) -> Course:
-    return small_course.write(tmp_path / "course")
-
-
-@pytest.fixture
 def bundle(course: Course, tmp_path: Path) -> Course:
     """A bundle below a folder with a blank and an umlaut, and nothing left of the course that it was made from."""
     made = release.run(course, tmp_path / "my näedle")
