@@ -22,7 +22,7 @@ def checked(cell: Any) -> str | None:
 
 
 def fill(reference: Course, tree: Path, question: str) -> None:
-    """Put the reference's answers to a question's parts into a learner's tree."""
+    """Put the reference's answers to a question's parts, or to one part, into a learner's tree."""
     for part in reference.parts_of(question):
         body = regions.regions(regions.read(reference.root / part.file), part.file)[part.id].body
         path = tree / part.file

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from needle_course import advance, answers, check, pack, regions, stages, starter, status
+from needle_course import advance, check, pack, regions, stages, starter, status
 from needle_course.results import NOT_IMPLEMENTED, PASSED
 from needle_course.stages import Course, Part
+
+from tests.course.notebook_walk import fill
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,14 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def reference() -> Course:
     return stages.load(ROOT)
-
-
-def fill(reference: Course, tree: Path, tags: tuple[str, ...]) -> None:
-    """Put the reference's answers to these tags into a learner's tree."""
-    for part in (part for stage in reference.stages.values() for part in stage.parts if part.id in tags):
-        body = regions.regions(regions.read(ROOT / part.file), part.file)[part.id].body
-        path = tree / part.file
-        path.write_bytes(answers.poured(part.file, path.read_bytes(), {part.id: body}))
 
 
 def verdicts(tree: Path, stage: str, question: str | None = None) -> dict[str, str]:
@@ -42,7 +36,7 @@ def walk(reference: Course, tree: Path, stage: str) -> None:
     questions = reference.stage(stage).questions
     for number, question in enumerate(questions):
         tags = tuple(part.id for part in question.parts)
-        fill(reference, tree, tags)
+        fill(reference, tree, question.id)
         got = verdicts(tree, stage, question.id)
         assert got == dict.fromkeys(tags, PASSED), (question.id, got)
         if number + 1 < len(questions):
@@ -56,7 +50,7 @@ def test_in_hw0_exactly_what_was_filled_turns_green_U030(reference: Course, tmp_
     parts = [part.id for part in reference.stage("hw0").parts]
     assert verdicts(tree, "hw0") == dict.fromkeys(parts, NOT_IMPLEMENTED)
     for number, part in enumerate(parts[:-1], 1):  # the last is C++, which takes its time: the whole walk has it
-        fill(reference, tree, (part,))
+        fill(reference, tree, part)
         expected = {**dict.fromkeys(parts, NOT_IMPLEMENTED), **dict.fromkeys(parts[:number], PASSED)}
         assert verdicts(tree, "hw0") == expected
     assert pack.run(stages.load(tree), tree).blank == parts[-1:]
