@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from needle_course.stages import Course
 from needle_course.verdict import Verdict
 
 from tests.course import notebook_walk
+from tests.course.small_course import put
 
 ROOT = Path(__file__).resolve().parents[2]
 COURSE = stages.load(ROOT)
@@ -46,11 +48,7 @@ def texts(book: Any, kind: str) -> list[str]:
 
 def small(tmp_path: Path, source: str, hints: str = "") -> Course:
     """A course of one stage, as far as a notebook needs one."""
-    folder = tmp_path / "hw" / "hw1"
-    folder.mkdir(parents=True)
-    (folder / "hw1.py").write_text(source, encoding="utf-8")
-    (folder / "hints.toml").write_text(hints, encoding="utf-8")
-    return Course(tmp_path, "checkout", {})
+    return Course(put(tmp_path, {"hw/hw1/hw1.py": source, "hw/hw1/hints.toml": hints}), "checkout", {})
 
 
 # ---- from source to notebook ----------------------------------------------------------------------------------------
@@ -309,10 +307,10 @@ def test_a_starter_s_notebook_runs_up_to_its_first_red_check_U025(learner):
     assert str(learner.root) in run.notebook.cells[1].outputs[0].text
 
 
-def in_tree(learner: Course, code: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess:
+def in_tree(learner: Course, code: str, *, cwd: Path | None = None, stage: str = "hw1") -> subprocess.CompletedProcess:
     """Run code as a notebook of that tree would, after its set-up cell."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("NEEDLE_", "PYTHONPATH"))}
-    program = notebook.setup_cell("hw1") + "\n" + code
+    program = notebook.setup_cell(stage) + "\n" + code
     return subprocess.run(
         [sys.executable, "-c", program],
         cwd=cwd or learner.root / "hw" / "hw1", env=environment, capture_output=True, text=True, timeout=120,
@@ -367,17 +365,11 @@ def test_without_a_tree_the_set_up_cell_says_what_to_do(tmp_path, learner):
 
 
 def test_a_notebook_of_a_later_stage_asks_to_advance(learner):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("NEEDLE_", "PYTHONPATH"))}
-    done = subprocess.run(
-        [sys.executable, "-c", notebook.setup_cell("hw2")],
-        cwd=learner.root, env=environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = in_tree(learner, "", cwd=learner.root, stage="hw2")
     assert done.returncode != 0 and "is at hw1; take it to hw2 with `needle-course advance`" in done.stderr
 
 
 def test_a_zip_beside_the_notebook_is_unpacked_once(tmp_path, learner):
-    import shutil
-
     shutil.make_archive(str(tmp_path / "needle-hw1"), "zip", learner.root)
     for _ in range(2):
         done = in_tree(learner, "print(here('ops'))", cwd=tmp_path)
@@ -387,8 +379,6 @@ def test_a_zip_beside_the_notebook_is_unpacked_once(tmp_path, learner):
 
 
 def test_the_set_up_cell_fetches_a_zip_from_an_address(tmp_path, learner):
-    import shutil
-
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "here").mkdir()
     packed = Path(shutil.make_archive(str(tmp_path / "elsewhere/course"), "zip", learner.root))
