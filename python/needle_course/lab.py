@@ -145,7 +145,9 @@ def _install_missing() -> str:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     try:
         if importlib.util.find_spec("numpy") is not None:
-            constraint.write_text(_numpy_version().split(" (")[0].replace("NumPy ", "numpy==") + "\n", encoding="utf-8")
+            import numpy
+
+            constraint.write_text(f"numpy=={numpy.__version__}\n", encoding="utf-8")
             pip += ["--constraint", str(constraint)]
         done = subprocess.run([*pip, *missing], capture_output=True, text=True)
     finally:

@@ -84,13 +84,7 @@ def write(course: Any, stage: str, out: Path | str, source: str = "") -> Path:
     """Write `STAGE.ipynb` into the folder `out` (or to the file, if `out` ends in .ipynb); returns its path."""
     out = Path(out)
     path = out if out.suffix == ".ipynb" else out / f"{stage}.ipynb"
-    content = to_json(build(course, stage, source))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(content)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)  # a notebook is never half written
+    files.write_whole(path, to_json(build(course, stage, source)).encode())
     return path
 
 
