@@ -23,7 +23,6 @@ class Case:
     status: str
     message: str = ""
     seconds: float = 0.0
-    suspicion: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "status": self.status, "message": self.message, "seconds": round(self.seconds, 3)}

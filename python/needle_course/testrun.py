@@ -61,10 +61,10 @@ def run_tests(tree: Path, tests: Tests, case_seconds: float = CASE_SECONDS) -> O
             records, ended = run_once(tree, tests, list(done), silent, Path(folder), case_seconds)
             running = read(records, outcome, done)
             if running is None:
-                outcome.ended = ended if ended and not outcome.collected else ""
+                outcome.ended = "" if outcome.collected else ended
                 break
             silent += [running] if ended.startswith(SILENT) else []
-            done[running] = Case(short(running), FAILED, f"{ended or 'the process ended'} in this test", 0.0)
+            done[running] = Case(short(running), FAILED, f"{ended} in this test", 0.0)
     for test, parts in outcome.collected.items():
         case = done.get(test) or Case(short(test), ERROR, "not run: earlier tests ended the process too often")
         for part in parts:
@@ -75,7 +75,7 @@ def run_tests(tree: Path, tests: Tests, case_seconds: float = CASE_SECONDS) -> O
 def run_once(
     tree: Path, tests: Tests, done: list[str], silent: list[str], folder: Path, case_seconds: float
 ) -> tuple[list[dict[str, Any]], str]:
-    """Start one process; returns its records, and how it ended if that was not of itself."""
+    """Start one process; returns its records, and how it ended."""
     job, records, printed = (folder / name for name in ("job.json", "records", "printed"))
     records.write_text("")
     wanted = {
@@ -121,13 +121,13 @@ def environment(tree: Path) -> dict[str, str]:
 def wait(process: subprocess.Popen, records: Path, patience: float) -> str:
     """Until the process has ended, or has written nothing for too long; then its whole group is ended.
 
-    Returns "" or how it ended: by a signal, with a status of its own, or silent.
+    Returns how it ended: by a signal, with a status of its own, or silent.
     """
     seen, since = -1, time.monotonic()
     silent = False
     while not silent:
         try:
-            process.wait(timeout=0.5 if process.poll() is None else 0)
+            process.wait(timeout=0.5)
             break
         except subprocess.TimeoutExpired:
             size = records.stat().st_size if records.exists() else 0
@@ -196,11 +196,10 @@ def case_of(record: dict[str, Any]) -> Case:
     status = status_of(record["outcome"], record["when"], kind)
     if status == PASSED:
         return Case(short(record["test"]), status, "", record["seconds"])
-    suspicion = message.partition(diagnosis.LOOKS_LIKE)[2] or diagnosis.suspected_from_exception(kind, message) or ""
     if kind not in ("AssertionError", "Skipped", "Failed"):
-        message = f"{kind}: {message}" + (f" (at {where})" if where else "")
-        message += f"\n{diagnosis.LOOKS_LIKE}{suspicion}" if suspicion else ""
-    return Case(short(record["test"]), status, message, record["seconds"], suspicion)
+        head = f"{kind}: {message}" + (f" (at {where})" if where else "")
+        message = diagnosis.told(head, diagnosis.suspected_from_exception(kind, message))
+    return Case(short(record["test"]), status, message, record["seconds"])
 
 
 def status_of(outcome: str, when: str, kind: str) -> str:
