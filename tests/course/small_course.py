@@ -123,8 +123,6 @@ def prod(items):
 # <<< hw2
 '''
 
-ADD = '    raise NotImplementedError("hw1/add is not implemented yet")\n'  # of a starter
-
 UTIL = """def twice(a):
     ### BEGIN YOUR SOLUTION hw1/twice
     return a + a
@@ -160,6 +158,12 @@ FILES = {
 }
 
 
+# what stands in the blanks of a starter
+ADD = '    raise NotImplementedError("hw1/add is not implemented yet")\n'
+SUB = '    # think of add\n    raise NotImplementedError("hw1/sub is not implemented yet")\n'
+TWICE = '    raise NotImplementedError("hw1/twice is not implemented yet")\n'
+
+
 def put(folder: Path, contents: Mapping[str, str | bytes]) -> Path:
     """Write files {path below the folder: content}, and the folders that they need; returns the folder."""
     for path, content in contents.items():
@@ -170,3 +174,13 @@ def put(folder: Path, contents: Mapping[str, str | bytes]) -> Path:
 def write(folder: Path, changes: Mapping[str, str] | None = None) -> Course:
     """Write the course's checkout, with other texts for the files in `changes`, into a folder."""
     return stages.load(put(folder, {**FILES, **(changes or {})}))
+
+
+def edit(path: Path, *changes: tuple[str, str]) -> str:
+    """Replace pieces of a file, each of which must be there once; returns the new text."""
+    text = path.read_bytes().decode()
+    for old, new in changes:
+        assert text.count(old) == 1, (old, text)
+        text = text.replace(old, new)
+    path.write_bytes(text.encode())
+    return text

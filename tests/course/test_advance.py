@@ -23,21 +23,9 @@ from needle_course.stages import Course
 from needle_course.tree import LearnerTree
 
 from tests.course import small_course
-from tests.course.small_course import ADD
+from tests.course.small_course import ADD, SUB, TWICE, edit
 
 ROOT = Path(__file__).resolve().parents[2]
-SUB = '    # think of add\n    raise NotImplementedError("hw1/sub is not implemented yet")\n'
-TWICE = '    raise NotImplementedError("hw1/twice is not implemented yet")\n'
-
-
-def edit(path: Path, *changes: tuple[str, str]) -> str:
-    """Replace pieces of a file, each of which must be there once; returns the new text."""
-    text = path.read_bytes().decode()
-    for old, new in changes:
-        assert text.count(old) == 1, (old, text)
-        text = text.replace(old, new)
-    path.write_bytes(text.encode())
-    return text
 
 
 def contents(root: Path) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from needle_course.cli import main
 from needle_course.stages import Course
 
 from tests.course import small_course
-from tests.course.small_course import ADD
+from tests.course.small_course import ADD, TWICE, edit
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
@@ -180,7 +180,7 @@ def test_advance_with_a_conflict_exits_1_and_lists_it(
     capsys: pytest.CaptureFixture[str], course: Course, learner: Path
 ) -> None:
     path = learner / "lib/core.py"
-    path.write_text(path.read_text().replace("first = a", "first = -a"))
+    edit(path, ("first = a", "first = -a"))
     small_course.write(course.root, {"lib/core.py": small_course.CORE.replace("first = a", "first = +a")})
     done, text, err = run(capsys, "advance", "hw1", "--dir", learner, "--course", course.root)
     assert done == 1 and "1 files in conflict" in text
@@ -227,9 +227,7 @@ def test_damaged_marks_are_not_taken_for_blanks(
     capsys: pytest.CaptureFixture[str], course: Course, learner: Path
 ) -> None:
     path = learner / "lib/core.py"
-    text = path.read_text().replace(ADD, "    return a + b\n")
-    assert text.count("END YOUR SOLUTION hw1/add") == 1
-    path.write_text(text.replace("END YOUR SOLUTION hw1/add", "the end"))
+    edit(path, (ADD, "    return a + b\n"), ("END YOUR SOLUTION hw1/add", "the end"))
     assert "lib/core.py:" in the_line(capsys, "reset", "hw1/add", "--dir", learner)
     done, text, err = run(capsys, "pack", "--dir", learner)
     assert done == 0 and "still blank: hw1/twice\n" in text and "marks damaged: lib/core.py:" in err
@@ -249,7 +247,7 @@ def test_restore_lists_and_restores(capsys: pytest.CaptureFixture[str], course: 
 
 def test_reset_says_what_is_blank_again(capsys: pytest.CaptureFixture[str], course: Course, learner: Path) -> None:
     path = learner / "lib/core.py"
-    path.write_text(path.read_text().replace(ADD, "    return a + b\n"))
+    edit(path, (ADD, "    return a + b\n"))
     done, text, err = run(capsys, "reset", "hw1/add", "--dir", learner)
     assert done == 0 and text == "lib/core.py: blank again: hw1/add\n" and "backup" in err
     assert ADD in path.read_text()
@@ -262,7 +260,7 @@ def test_pack_holds_what_the_manifest_names_and_says_what_is_blank(
     capsys: pytest.CaptureFixture[str], course: Course, learner: Path
 ) -> None:
     path = learner / "lib/core.py"
-    path.write_text(path.read_text().replace(ADD, "    return a + b\n"))
+    edit(path, (ADD, "    return a + b\n"))
     (learner / "lib/secrets.py").write_text("KEY = 1\n")
     done, text, _ = run(capsys, "pack", "--dir", learner)
     assert done == 0 and "still blank: hw1/sub, hw1/twice" in text
@@ -303,22 +301,20 @@ def result(part: str, verdict: str) -> dict:
 
 def test_status_recalls_the_last_check_until_the_answer_changes_U031(course: Course, learner: Path) -> None:
     path = learner / "lib/util.py"
-    path.write_text(
-        path.read_text().replace('raise NotImplementedError("hw1/twice is not implemented yet")', "return 2 * a")
-    )
+    edit(path, (TWICE, "    return 2 * a\n"))
     before = status.run(course, learner)
     assert [q.status for q in before.questions] == ["not_implemented", "unchecked"] and before.passed == 0
     status.record(learner, result("hw1/twice", "passed"), course)
     after = status.run(course, learner)
     assert after.passed == 1 and after.earned == 40 and after.questions[1].checked
-    path.write_text(path.read_text().replace("return 2 * a", "raise RuntimeError"))
+    edit(path, ("return 2 * a", "raise RuntimeError"))
     assert status.run(course, learner).questions[1].status == "unchecked"
     assert status.run(course, learner).to_json()["passed"] == 0
 
 
 def test_a_question_with_some_parts_right_has_some_points(course: Course, learner: Path) -> None:
     path = learner / "lib/core.py"
-    path.write_text(path.read_text().replace(ADD, "    return a + b\n"))
+    edit(path, (ADD, "    return a + b\n"))
     status.record(learner, result("hw1/add", "passed"), course)
     sums = status.run(course, learner).questions[0]
     assert (sums.status, sums.earned, sums.points) == ("not_implemented", 30, 60)
@@ -333,9 +329,7 @@ def test_what_the_course_solved_is_not_the_learners(course: Course, tmp_path: Pa
 
 def test_an_answer_like_the_courses_own_counts(course: Course, learner: Path) -> None:
     path = learner / "lib/util.py"
-    path.write_text(
-        path.read_text().replace('raise NotImplementedError("hw1/twice is not implemented yet")', "return a + a")
-    )
+    edit(path, (TWICE, "    return a + a\n"))
     advance.run(course, learner, "hw2")
     status.record(learner, result("hw1/twice", "passed"), course)
     assert [q.status for q in status.run(course, learner).questions][:2] == ["not_implemented", "passed"]
@@ -358,7 +352,7 @@ def test_doctor_names_what_is_missing_and_the_next_step(
     monkeypatch.setenv("CXX", "no-such-compiler")
     (learner / "lib/util.py").unlink()
     path = learner / "lib/core.py"
-    path.write_text(path.read_text().replace("### END YOUR SOLUTION hw1/sub", ""))
+    edit(path, ("### END YOUR SOLUTION hw1/sub", ""))
     done, text, _ = run(capsys, "doctor", "--dir", learner, "--json")
     found = {finding["what"]: finding for finding in json.loads(text)["findings"]}
     assert done == 1 and found["Python"]["state"] == "ok"
