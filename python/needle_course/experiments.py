@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from . import files
 from .errors import UserError
 
 SMOKE = bool(os.environ.get("NEEDLE_SMOKE"))  # small sizes: a notebook that is tested, not read
@@ -89,12 +90,10 @@ def run_cuda(
             ("main.cc", MAIN),
             ("CMakeLists.txt", PROJECT.format(root=root.as_posix())),
         ):
-            _write_if_new(folder / name, text)
+            if files.differs(folder / name, text.encode()):  # else what is built from it is up to date, and stays so
+                (folder / name).write_text(text, encoding="utf-8")
         if not (folder / "build" / "CMakeCache.txt").is_file():
-            made_by = [
-                f"-DPython_EXECUTABLE={sys.executable}",
-                "-DCMAKE_BUILD_TYPE=None",
-            ]
+            made_by = [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=None"]
             _run([_cmake(), "-S", str(folder), "-B", str(folder / "build"), *made_by], "configuring", seconds, folder)
         _run([_cmake(), "--build", str(folder / "build"), "--target", program], "compiling", seconds, folder)
         said = _run([str(folder / "build" / program)], "running", seconds, folder, environment)
@@ -112,12 +111,6 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _write_if_new(path: Path, text: str) -> None:
-    """Leave a file alone that holds the text already: what is built from it is then up to date."""
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
 
 
 def _cmake() -> str:
