@@ -88,7 +88,6 @@ class FileRule:
 
     stage: str
     pattern: str
-    line: int
 
 
 @dataclass(frozen=True)
@@ -298,11 +297,7 @@ class _Reader:
     def rules(self) -> tuple[FileRule, ...]:
         """The rules of the table [files], in order; the first that fits a file counts."""
         table = self.data.get("files", {})
-        return tuple(
-            FileRule(stage, pattern, self.line_of(pattern))
-            for stage in table
-            for pattern in self.names(table, stage, "files")
-        )
+        return tuple(FileRule(stage, pattern) for stage in table for pattern in self.names(table, stage, "files"))
 
 
 def _kinds(kind: type | tuple[type, ...]) -> str:
@@ -340,9 +335,8 @@ def _check(course: Course, reader: _Reader) -> None:
             _check_needs(course, reader, item, order)
     for rule in course.rules:
         if rule.stage not in (*course.stages, regions.NEVER):
-            raise reader.fail(
-                rule.line, f"files: no stage {rule.stage!r}; wanted one of {', '.join(course.stages)} or never"
-            )
+            wanted = f"wanted one of {', '.join(course.stages)} or never"
+            raise reader.fail(reader.line_of(rule.pattern), f"files: no stage {rule.stage!r}; {wanted}")
 
 
 def _check_needs(course: Course, reader: _Reader, item: Question | Part, order: list[str]) -> None:
