@@ -19,6 +19,7 @@ MANIFEST = "hw/stages.toml"
 BACKENDS = ("np", "nd")
 FULL_MARKS = 100  # what the questions of a stage share if none states its points
 MARKED = {".py", ".cc", ".cpp", ".cu", ".h", ".cmake", ".txt", ".toml"}  # files that may hold marks
+SPEAK_OF_MARKS = ("python/needle_course/", "tests/")  # files below these hold none
 SKIPPED = {"__pycache__", ".pytest_cache", ".ipynb_checkpoints"}
 BUILT = {".so", ".pyd", ".dylib", ".pyc", ".ipynb"}
 
@@ -360,18 +361,8 @@ def _check_needs(course: Course, reader: _Reader, item: Question | Part, order: 
 def sources(course: Course) -> Iterator[tuple[str, str]]:
     """(path, text) of the checkout's files that may hold marks: those of the rules, as far as they are text."""
     for name, stage in course.files().items():
-        if name.startswith(("python/needle_course/", "tests/")):  # they speak of marks
-            continue
-        if stage != regions.NEVER and PurePosixPath(name).suffix in (
-            ".py",
-            ".cc",
-            ".cpp",
-            ".cu",
-            ".h",
-            ".toml",
-            ".txt",
-            "",
-        ):
+        has_text = PurePosixPath(name).suffix in MARKED | {""}
+        if stage != regions.NEVER and has_text and not name.startswith(SPEAK_OF_MARKS):
             yield name, regions.read(course.root / name)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from . import regions
 from .errors import UserError
 from .files import read_tree
-from .stages import MANIFEST, MARKED, Course
+from .stages import MANIFEST, MARKED, SPEAK_OF_MARKS, Course
 
 Tree = dict[str, bytes]
 
@@ -66,7 +66,7 @@ def answers_in(tree: Mapping[str, bytes]) -> dict[str, str]:
 
 def is_marked(name: str) -> bool:
     """May a file of this name hold regions and blocks?  (Files of the tools and tests that speak of marks do not.)"""
-    return PurePosixPath(name).suffix in MARKED and not name.startswith(("python/needle_course/", "tests/"))
+    return PurePosixPath(name).suffix in MARKED and not name.startswith(SPEAK_OF_MARKS)
 
 
 def trimmed_manifest(course: Course, stage: str) -> str:
