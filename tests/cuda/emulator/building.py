@@ -7,12 +7,14 @@ import ctypes
 import fcntl
 import functools
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -108,6 +110,23 @@ def library(source: Path, check: bool, folder: Path | None = None) -> Path:
     return target
 
 
+def module_of(path: Path) -> ModuleType:
+    """A script of the emulator's, which lies in no package, as a module."""
+    spec = importlib.util.spec_from_file_location(f"cuda_emu_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def python(program: str, timeout: float | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own, with the emulator's test files at hand."""
+    program = "from tests.cuda.emulator.building import emulated, library\n" + program
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, env=variables, timeout=timeout)
+
+
 class Emulated:
     """A .cu file with testing.h: its functions by name."""
 
@@ -126,7 +145,16 @@ class Emulated:
     @contextlib.contextmanager
     def options(self, **values: object) -> Iterator[None]:
         """Options of the emulator for a while: options(ORDER="reverse")."""
-        defaults = {"ORDER": "forward", "STRICT": 1, "UNINIT": 1, "RACES": 1, "STICKY": 0, "TIMEOUT": 20, "SEED": 1}
+        defaults = {
+            "ORDER": "forward",
+            "STRICT": 1,
+            "UNINIT": 1,
+            "RACES": 1,
+            "STICKY": 0,
+            "TIMEOUT": 20,
+            "SEED": 1,
+            "WORKERS": 0,
+        }
         for name, value in values.items():
             assert self.runtime.cuda_emu_set_option(name.encode(), str(value).encode()), f"{name}={value}"
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +17,15 @@ def correct(check: bool) -> Emulated:
     kernels = emulated("correct.cu", check)
     kernels.library.function_names.restype = ctypes.c_char_p
     return kernels
+
+
+@contextlib.contextmanager
+def left_out(kernels: Emulated, barrier: int) -> Iterator[None]:
+    kernels.library.leave_out(barrier)
+    try:
+        yield
+    finally:
+        kernels.library.leave_out(-1)
 
 
 def names(kernels: Emulated) -> list[str]:
@@ -36,11 +47,8 @@ def test_correct_kernels_are_right_and_silent(check: bool, order: str) -> None:
 def test_without_a_barrier_there_is_a_race(barrier: int) -> None:
     kernels = correct(check=True)
     assert kernels.library.number_of_barriers() == BARRIERS
-    kernels.library.leave_out(barrier)
-    try:
+    with left_out(kernels, barrier):
         said = [text for text in map(kernels.run, names(kernels)) if text is not None]
-    finally:
-        kernels.library.leave_out(-1)
     assert len(said) == 1  # in the kernel that has lost a barrier, and in no other
     assert said[0].startswith("data race on ") and "no __syncthreads() between them" in said[0]
 
@@ -51,8 +59,6 @@ def test_order_alone_shows_some_races_as_wrong_numbers(order: str) -> None:
     kernels = correct(check=False)
     wrong = 0
     for barrier in range(BARRIERS):
-        kernels.library.leave_out(barrier)
-        with kernels.options(ORDER=order):
+        with left_out(kernels, barrier), kernels.options(ORDER=order):
             wrong += any(kernels.run(name) is not None for name in names(kernels))
-    kernels.library.leave_out(-1)
     assert wrong >= BARRIERS // 2

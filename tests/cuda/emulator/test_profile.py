@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import subprocess
-import sys
 import xml.dom.minidom
 from pathlib import Path
 from types import ModuleType
@@ -14,22 +11,18 @@ from typing import Any
 
 import pytest
 
-from tests.cuda.emulator.building import EMULATOR, ROOT, emulated
+from tests.cuda.emulator.building import EMULATOR, emulated, module_of, python
 
 
 def profile(value: str) -> subprocess.CompletedProcess[str]:
-    program = "from tests.cuda.emulator.building import emulated\nemulated('api.cu', True).run('profiled')"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUEMU_PROFILE": value}
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
+    done = python("emulated('api.cu', True).run('profiled')", CUEMU_PROFILE=value)
+    done.check_returncode()
+    return done
 
 
 @pytest.fixture(scope="module")
 def picture() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("profile_picture", EMULATOR / "profile_picture.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(EMULATOR / "profile_picture.py")
 
 
 def rows(numbers: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.cuda.emulator.building import CXX, EMULATOR, rewrite
+from tests.cuda.emulator.building import CXX, EMULATOR, module_of, rewrite
 
 
 @pytest.fixture(scope="module")
 def rewriter() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("cuda_emu_rewrite", EMULATOR / "rewrite.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(EMULATOR / "rewrite.py")
 
 
 def rewritten(rewriter: ModuleType, source: str) -> str:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.cuda.emulator.building import HERE, ROOT, emulated, library
+from tests.cuda.emulator import building
+from tests.cuda.emulator.building import HERE, emulated, library
 
-
-def python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own, with the emulator's test files at hand."""
-    program = "from tests.cuda.emulator.building import emulated, library\n" + program
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=variables, timeout=120)
+python = functools.partial(building.python, timeout=120)
 
 
 def test_as_a_gpu_does_errors_wait_for_the_next_call() -> None:
@@ -91,11 +86,8 @@ def test_launches_of_many_threads_take_turns() -> None:
 
 def test_several_workers_share_the_blocks() -> None:
     kernels = emulated("api.cu", check=False)
-    kernels.runtime.cuda_emu_set_option(b"WORKERS", b"4")
-    try:
+    with kernels.options(WORKERS=4):
         assert [kernels.run("many_blocks") for _ in range(20)] == [None] * 20
-    finally:
-        kernels.runtime.cuda_emu_set_option(b"WORKERS", b"0")
 
 
 def test_a_value_that_is_none_is_said_and_ignored() -> None:
@@ -112,13 +104,11 @@ def test_paths_with_blanks_and_umlauts(tmp_path: Path) -> None:
     for name in ("zoo.cu", "testing.h"):
         shutil.copy(HERE / name, folder / name)
     program = (
-        "import ctypes, sys\nfrom pathlib import Path\nfolder = Path(sys.argv[1])\n"
+        f"import ctypes\nfrom pathlib import Path\nfolder = Path({str(folder)!r})\n"
         "zoo = ctypes.CDLL(str(library(folder / 'zoo.cu', True, folder)))\n"
         "zoo.run.restype = ctypes.c_char_p\nprint(zoo.run(b'negative_index').decode())"
     )
-    program = "from tests.cuda.emulator.building import library\n" + program
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, env=variables)
+    done = python(program, timeout=None)
     assert f"in kernel Shift at zoo.cu:{emulated('zoo.cu', check=True).line('negative')}, block" in done.stdout, (
         done.stderr
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
-from tests.cuda.emulator.building import ROOT, Emulated, emulated
+from tests.cuda.emulator.building import Emulated, emulated, python
 
 ONE_BLOCK = "block (0, 0, 0)"
 
@@ -159,12 +156,7 @@ def test_at_least_35_kinds_and_every_function_of_the_zoo() -> None:
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "check"])
 def test_host_code_that_uses_a_device_pointer_ends_with_a_message(check: bool) -> None:
     zoo = emulated("zoo.cu", check)
-    program = (
-        "from tests.cuda.emulator.building import emulated\n"
-        f"emulated('zoo.cu', {check}).run('device_pointer_on_host')\nprint('went on')"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    done = python(f"emulated('zoo.cu', {check}).run('device_pointer_on_host')\nprint('went on')")
     assert done.returncode < 0 and "went on" not in done.stdout
     assert "[cuda_emu] code of the host touches device memory" in done.stderr
     assert f"zoo.cu:{zoo.line('host')}" in done.stderr and "copy with cudaMemcpy" in done.stderr
