@@ -135,7 +135,14 @@ def split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]
 
 
+def escaped(text: str) -> str:
+    """The text as it stands between the quotes of a string."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
 # ---- one file
+
+INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)(["<])([^">\n]+)[">]', re.M)
 
 
 class File:
@@ -173,6 +180,13 @@ class File:
         rewrite_pragmas(self)
 
 
+def includes_in(file: File) -> Iterator[re.Match[str]]:
+    """Each #include that is not in a comment, and is for the emulator."""
+    for include in INCLUDE.finditer(file.source):
+        if "include" in file.code[include.start() : include.end()]:
+            yield include
+
+
 # ---- what cannot run on a CPU
 
 REFUSED = [
@@ -204,12 +218,10 @@ def refuse_what_cannot_run(file: File) -> None:
     for pattern, message in REFUSED:
         for found in re.finditer(pattern, file.code):
             raise file.fail(found.start(), message)
-    for include in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', file.source, re.M):
-        if "include" not in file.code[include.start() : include.end()]:
-            continue  # in a comment, or not for the emulator
+    for include in includes_in(file):
         for pattern, message in REFUSED_HEADERS:
-            if re.match(pattern, include.group(1)):
-                raise file.fail(include.start(), f"{message} (#include of {include.group(1)})")
+            if re.match(pattern, include.group(3)):
+                raise file.fail(include.start(), f"{message} (#include of {include.group(3)})")
 
 
 # ---- kernels: the names of their parameters, for reports that say `a[1000]`
@@ -339,15 +351,14 @@ def _edit_nulls(file: File, opening: int) -> None:
 
 def _end_of_configuration(file: File, start: int) -> int:
     """Where the >>> stands that closes the <<< at start."""
-    depth, i = 0, start + 3
-    while i < len(file.code):
+    depth = 0
+    for i in range(start + 3, len(file.code)):
         character = file.code[i]
         depth += (character in "([{") - (character in ")]}")
         if depth == 0 and file.code.startswith(">>>", i):
             return i
         if depth < 0 or (character == ";" and depth == 0):
             break
-        i += 1
     raise file.fail(start, "<<< without >>>")
 
 
@@ -467,7 +478,7 @@ def _static(file: File, position: int, text: str) -> str:
         else:
             part = f"{base} {part}"
         kind = f"CudaEmuShared{line_of(file.source, position)}_{position}_{i}"
-        shown = part.replace("\\", "\\\\").replace('"', '\\"')
+        shown = escaped(part)
         variable = name.group(1)
         statements.append(
             f"struct {kind} {{ {part}; }}; auto& {variable} = "
@@ -493,8 +504,6 @@ def rewrite_pragmas(file: File) -> None:
 
 # ---- a program: the source and the headers that it includes
 
-INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)(["<])([^">\n]+)[">]', re.M)
-
 
 class Program:
     """A source and its headers; each header that needs it gets a rewritten copy beside the output."""
@@ -514,7 +523,7 @@ class Program:
         for file in self.files.values():
             file.rewrite(self.parameters, alone)
         changed = self._changed()
-        for path in self.files:
+        for path in changed:
             self._redirect_includes(path, changed)
         for path in changed - {self.source}:
             write_if_different(self._copy(path), self._text(path))
@@ -525,9 +534,7 @@ class Program:
     def _read(self, path: Path) -> None:
         self.files[path] = file = File(path.read_text(encoding="utf-8"), str(path))
         self.includes[path] = []
-        for include in INCLUDE.finditer(file.source):
-            if "include" not in file.code[include.start() : include.end()]:
-                continue
+        for include in includes_in(file):
             header = self._find(path, include.group(2), include.group(3))
             if header is not None:
                 self.includes[path].append((include, header))
@@ -554,8 +561,6 @@ class Program:
 
     def _redirect_includes(self, path: Path, changed: set[Path]) -> None:
         """A copy lies in another folder, so it names its headers in full."""
-        if path not in changed:
-            return
         for include, header in self.includes[path]:
             if header != self.source:
                 target = self._copy(header) if header in changed else header
@@ -569,8 +574,7 @@ class Program:
         text = file.edited()
         if text.count("\n") != file.source.count("\n"):
             raise CudaError(f"{path}:1: error: the rewriter has lost a line of this file; please report it")
-        name = str(path).replace("\\", "\\\\").replace('"', '\\"')
-        return f'#line 1 "{name}"\n{text}'
+        return f'#line 1 "{escaped(str(path))}"\n{text}'
 
     def _dependencies(self) -> str:
         def quoted(path: Path) -> str:
