@@ -23,17 +23,12 @@ if(needle_typed_cuda)
   list(APPEND needle_typed_cuda ${needle_kernel_files} "${PROJECT_SOURCE_DIR}/src/kernels/buffer.cc")
 endif()
 
-# The bindings of the course's file, compiled once for all modules made of it: see course_bindings.
+# The bindings of the course's file, compiled once for all modules made of it: see needle_want_bindings.
 function(needle_course_cuda_bindings)
   if(NOT TARGET course_cuda_bindings)
     add_library(course_cuda_bindings STATIC EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/src/bindings/ndarray_backend_cuda.cc")
     target_link_libraries(course_cuda_bindings PRIVATE needle_options pybind11::headers Python::Module)
   endif()
-endfunction()
-
-# needle_course_cuda_links(MODULE): let the linker take the bindings if the kernel file has none.
-function(needle_course_cuda_links module)
-  target_link_options(${module} PRIVATE "LINKER:-u,$<$<PLATFORM_ID:Darwin>:_>PyInit_${module}")
 endfunction()
 
 # needle_cuda_group(NAME TARGET...): a target for what is built together.
@@ -55,7 +50,7 @@ function(needle_emulated suffix)
   set(course ndarray_backend_cuda${suffix})
   cuda_emu_add_module(${course} "${src}/ndarray_backend_cuda.cu" ${ARGN} INCLUDES "${src}"
     LIBRARIES course_cuda_bindings course_cuda_array${suffix} DEFINITIONS ndarray_backend_cuda=${course})
-  needle_course_cuda_links(${course})
+  needle_want_bindings(${course})
   set(targets ${course} course_cuda_array${suffix} cuda${suffix})
   if(needle_typed_cuda)
     cuda_emu_add_module(kernels_cuda${suffix} ${needle_typed_cuda} ${ARGN} INCLUDES "${src}"
@@ -136,7 +131,7 @@ function(needle_add_cuda_modules)
   target_link_libraries(course_cuda_array PRIVATE needle_options CUDA::cudart_static)
   needle_cuda_extension(ndarray_backend_cuda "${src}/ndarray_backend_cuda.cu")
   target_link_libraries(ndarray_backend_cuda PRIVATE course_cuda_bindings course_cuda_array)
-  needle_course_cuda_links(ndarray_backend_cuda)
+  needle_want_bindings(ndarray_backend_cuda)
   set(modules ndarray_backend_cuda)
   if(needle_typed_cuda)
     needle_cuda_extension(kernels_cuda ${needle_typed_cuda})
@@ -146,7 +141,7 @@ function(needle_add_cuda_modules)
   needle_cuda_group(needle_cuda ${modules})
 endfunction()
 
-if(NEEDLE_CUDA STREQUAL "OFF" OR NOT NEEDLE_CUDA)
+if(NOT NEEDLE_CUDA)
   return()
 endif()
 execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE needle_gpus ERROR_QUIET RESULT_VARIABLE needle_no_gpu)
