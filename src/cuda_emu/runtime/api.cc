@@ -346,7 +346,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 }
 
 cudaError_t cudaProfilerStart() {
-  checks->ProfileStarts();
   return cudaSuccess;
 }
 

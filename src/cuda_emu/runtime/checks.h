@@ -26,7 +26,6 @@ class Checks {
   virtual void BlockStarts() {}
   virtual void SharedDeclared(const SharedVariable&) {}  // the first thread has come to it
   virtual void BlockEnds() {}
-  virtual void ProfileStarts() {}
   virtual void ProfileEnds() {}
 };
 

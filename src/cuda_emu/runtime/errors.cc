@@ -1,6 +1,5 @@
 #include "errors.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -11,8 +11,6 @@ Checks no_checks;
 Checks* checks = &no_checks;
 bool kernel_fenced, kernel_locked;
 
-__attribute__((weak)) void NoteAtomic(const void*, size_t, const void*) {}
-
 void Fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   kernel_fenced = true;

@@ -10,8 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "arena.h"
-#include "checks.h"
 #include "options.h"
 #include "worker.h"
 
