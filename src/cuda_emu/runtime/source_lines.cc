@@ -6,20 +6,14 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
+
+#include "errors.h"
 
 extern char** environ;
 
 namespace cuda_emu {
 
 namespace {
-
-std::string HexAddress(uintptr_t address) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "0x%zx", static_cast<size_t>(address));
-  return text;
-}
 
 // What a program prints; empty if it cannot be started.  No shell: a path may hold any character.
 std::string OutputOf(const std::vector<std::string>& command) {
@@ -85,8 +79,8 @@ std::vector<std::string> SourceLines(const std::vector<const void*>& return_addr
   std::vector<std::string> command = {"addr2line", "-a", "-i", "-e", module.dli_fname};
   for (const void* address : return_addresses) {
     // the call itself ends just before the address to which it returns
-    command.push_back(
-        HexAddress(reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(module.dli_fbase) - 1));
+    const uintptr_t offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(module.dli_fbase) - 1;
+    command.push_back(Hex(reinterpret_cast<const void*>(offset)));
   }
   std::string output;
   for (const char* program : {"addr2line", "llvm-addr2line"}) {
