@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,7 +14,6 @@
 #include "faults.h"
 #include "options.h"
 #include "shared_memory.h"
-#include "source_lines.h"
 #include "worker.h"
 
 namespace cuda_emu {
@@ -283,14 +281,9 @@ void CheckInKernel(const Access& access) {
 }
 
 __attribute__((noinline)) void CheckOnHost(const Access& access) {
-  Allocation* allocation = FindNeighbour(access.address);
+  const Allocation* allocation = FindNeighbour(access.address);
   if (allocation != nullptr && allocation->live && allocation->kind != MemoryKind::kDevice) return;
-  const std::string line = SourceLine(access.pc);
-  std::fprintf(stderr,
-               "\n[cuda_emu] code of the host touches device memory: %s%s%s (%s).\n"
-               "[cuda_emu] A device pointer is of use only in a kernel: copy with cudaMemcpy. The process ends here.\n",
-               Sized(access).c_str(), line.empty() ? "" : " at ", line.c_str(),
-               allocation == nullptr ? "no array" : ExtentText(*allocation).c_str());
+  SayHostTouchesDevice(": " + Sized(access), access.address, access.pc);
   std::abort();
 }
 

@@ -66,16 +66,6 @@ const void* AddressBehind(void* context_pointer) {
 #endif
 }
 
-void SayHostTouchesDevice(const void* pointer, const void* pc) {
-  const std::string line = SourceLine(pc);
-  Allocation* allocation = FindNeighbour(pointer);
-  std::fprintf(stderr,
-               "\n[cuda_emu] code of the host touches device memory at address %s%s%s (%s).\n"
-               "[cuda_emu] A device pointer is of use only in a kernel: copy with cudaMemcpy. The process ends here.\n",
-               Hex(pointer).c_str(), line.empty() ? "" : " at ", line.c_str(),
-               allocation == nullptr ? "no array" : ExtentText(*allocation).c_str());
-}
-
 std::string DynamicSharedText(const char* p) {
   const Worker& worker = *this_worker;
   const size_t asked = worker.grid->config.shared_bytes;
@@ -131,7 +121,9 @@ void Handle(int signal_number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto* p = static_cast<const char*>(info->si_addr);
   if (!InKernel()) {
-    if (signal_number != SIGURG && InArena(p)) SayHostTouchesDevice(p, AddressBehind(context));
+    if (signal_number != SIGURG && InArena(p)) {
+      SayHostTouchesDevice(" at address " + Hex(p), p, AddressBehind(context));
+    }
     PassOn(signal_number, info, context);
   } else if (signal_number == SIGURG && checks->SeeTimeOuts() && !this_worker->timed_out) {
     this_worker->timed_out = true;  // the next check will see it; if none comes, the clock's next signal will
@@ -159,6 +151,16 @@ void WatchForFaults() {
     sigaction(kSignals[i], &ours, nullptr);
   }
   have_first = true;
+}
+
+void SayHostTouchesDevice(const std::string& how, const void* pointer, const void* pc) {
+  const std::string line = SourceLine(pc);
+  const Allocation* allocation = FindNeighbour(pointer);
+  std::fprintf(stderr,
+               "\n[cuda_emu] code of the host touches device memory%s%s%s (%s).\n"
+               "[cuda_emu] A device pointer is of use only in a kernel: copy with cudaMemcpy. The process ends here.\n",
+               how.c_str(), line.empty() ? "" : " at ", line.c_str(),
+               allocation == nullptr ? "no array" : ExtentText(*allocation).c_str());
 }
 
 void FailTimedOut(const void* pc) {
