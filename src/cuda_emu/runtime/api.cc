@@ -37,17 +37,23 @@ struct End {
   Allocation* allocation = nullptr;
 
   size_t offset() const { return static_cast<size_t>(pointer - allocation->base); }
+  void Open() const {
+    if (allocation != nullptr) cuda_emu::Open(*allocation);
+  }
+  void Close() const {
+    if (allocation != nullptr) cuda_emu::Close(*allocation);
+  }
 };
 
-cudaError_t CheckEnd(const char* what, const void* pointer, size_t bytes, bool device_wanted, End* end) {
+cudaError_t CheckEnd(const std::string& what, const void* pointer, size_t bytes, bool device_wanted, End* end) {
   end->pointer = static_cast<char*>(const_cast<void*>(pointer));
   if (InSymbol(pointer)) return cudaSuccess;
   Allocation* allocation = FindAllocation(pointer);
   const bool is_device = InArena(pointer);
   const bool either = allocation != nullptr && allocation->kind != MemoryKind::kDevice;
-  if (pointer == nullptr) return SetError(cudaErrorInvalidValue, std::string(what) + " is a null pointer");
+  if (pointer == nullptr) return SetError(cudaErrorInvalidValue, what + " is a null pointer");
   if (device_wanted != is_device && !either) {
-    return SetError(cudaErrorInvalidValue, std::string(what) + " is " + (is_device ? "device" : "host") +
+    return SetError(cudaErrorInvalidValue, what + " is " + (is_device ? "device" : "host") +
                                                " memory, but the direction of the copy says " +
                                                (device_wanted ? "device" : "host"));
   }
@@ -55,7 +61,7 @@ cudaError_t CheckEnd(const char* what, const void* pointer, size_t bytes, bool d
   if (allocation == nullptr) allocation = FindNeighbour(pointer);
   if (allocation == nullptr || !allocation->live || !allocation->Contains(pointer, bytes)) {
     return SetError(cudaErrorInvalidValue,
-                    std::string(what) + ", " + Count(bytes, "byte") + " from " +
+                    what + ", " + Count(bytes, "byte") + " from " +
                         (allocation == nullptr ? Hex(pointer) : ElementText(*allocation, pointer)) +
                         " on, is outside: " + (allocation == nullptr ? "no array is near" : ExtentText(*allocation)));
   }
@@ -76,16 +82,12 @@ bool ReadDirection(cudaMemcpyKind kind, const void* destination, const void* sou
 }
 
 void Move(const End& to, const End& from, size_t bytes) {
-  if (to.allocation != nullptr) Open(*to.allocation);
-  if (from.allocation != nullptr) Open(*from.allocation);
   std::memmove(to.pointer, from.pointer, bytes);
   if (to.allocation != nullptr && from.allocation != nullptr) {
     checks->Copied(*to.allocation, to.offset(), *from.allocation, from.offset(), bytes);
   } else if (to.allocation != nullptr) {
     checks->HostWrote(*to.allocation, to.offset(), bytes);
   }
-  if (to.allocation != nullptr) Close(*to.allocation);
-  if (from.allocation != nullptr) Close(*from.allocation);
 }
 
 // `height` rows of `width` bytes.
@@ -101,19 +103,22 @@ cudaError_t CopyRows(const char* call, void* destination, size_t destination_pit
                     std::string(call) + ": there is no direction " + std::to_string(kind));
   }
   End to, from;
-  const std::string destination_text = std::string(call) + ": the destination",
-                    source_text = std::string(call) + ": the source";
-  cudaError_t error =
-      CheckEnd(destination_text.c_str(), destination, (height - 1) * destination_pitch + width, to_device, &to);
+  cudaError_t error = CheckEnd(std::string(call) + ": the destination", destination,
+                               (height - 1) * destination_pitch + width, to_device, &to);
   if (error == cudaSuccess) {
-    error = CheckEnd(source_text.c_str(), source, (height - 1) * source_pitch + width, from_device, &from);
+    error =
+        CheckEnd(std::string(call) + ": the source", source, (height - 1) * source_pitch + width, from_device, &from);
   }
   if (error != cudaSuccess) return error;
+  to.Open();
+  from.Open();
   for (size_t row = 0; row < height; row++) {
     Move(to, from, width);
     to.pointer += destination_pitch;
     from.pointer += source_pitch;
   }
+  to.Close();
+  from.Close();
   return cudaSuccess;
 }
 
@@ -123,15 +128,15 @@ cudaError_t SetRows(const char* call, void* pointer, size_t pitch, int value, si
   if (HasStuckError()) return LastError();
   if (width == 0 || height == 0) return cudaSuccess;
   End to;
-  const std::string text = std::string(call) + ": the destination";
-  const cudaError_t error = CheckEnd(text.c_str(), pointer, (height - 1) * pitch + width, true, &to);
+  const cudaError_t error =
+      CheckEnd(std::string(call) + ": the destination", pointer, (height - 1) * pitch + width, true, &to);
   if (error != cudaSuccess) return error;
-  if (to.allocation != nullptr) Open(*to.allocation);
+  to.Open();
   for (size_t row = 0; row < height; row++, to.pointer += pitch) {
     std::memset(to.pointer, value, width);
     if (to.allocation != nullptr) checks->HostWrote(*to.allocation, to.offset(), width);
   }
-  if (to.allocation != nullptr) Close(*to.allocation);
+  to.Close();
   return cudaSuccess;
 }
 
