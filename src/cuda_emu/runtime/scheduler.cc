@@ -93,6 +93,7 @@ void BeginBlock(Worker& worker, uint32_t linear, uint3 index) {
 
 Fiber* FreshFiber() {
   Worker& worker = *this_worker;
+  worker.block.started++;
   Fiber* fiber = worker.free_fibers;
   if (fiber != nullptr) {
     worker.free_fibers = fiber->next;
@@ -145,20 +146,11 @@ void RunBlock(uint32_t linear, uint3 index) {
 void Yield() {
   if (!InKernel()) return;
   Worker& worker = *this_worker;
-  Fiber* self = worker.running;
-  Fiber* other = nullptr;
-  if (worker.block.queue.next < worker.block.queue.size) {  // who has not started goes first
-    worker.block.started++;
-    other = FreshFiber();
-  } else {
-    other = worker.ready.Pop();
-  }
+  // who has not started goes first
+  Fiber* other = worker.block.queue.next < worker.block.queue.size ? FreshFiber() : worker.ready.Pop();
   if (other == nullptr) return;
-  self->thread = threadIdx;
-  self->linear = LinearThread();
-  self->parked = Parked::kReady;
-  worker.ready.Push(self);
-  SwitchTo(other, &self->sp);
+  worker.ready.Push(worker.running);
+  MakeWayFor(other, Parked::kReady);
 }
 
 void NeedKernel(const Site& site) {

@@ -7,16 +7,14 @@
 
 namespace cuda_emu {
 
-/// A fiber that will start threads.
+/// A fiber that will start threads, the next one first.
 Fiber* FreshFiber();
 
 /// Who can run; null: nobody.
 inline Fiber* PickNext() {
   Worker& worker = *this_worker;
   if (Fiber* fiber = worker.ready.Pop()) return fiber;
-  if (worker.block.queue.next == worker.block.queue.size) return nullptr;
-  worker.block.started++;
-  return FreshFiber();
+  return worker.block.queue.next < worker.block.queue.size ? FreshFiber() : nullptr;
 }
 
 /// Leave the running stack for that of `fiber`, or for the scheduler's own (null).  Returns when somebody comes back.
@@ -30,14 +28,19 @@ inline void SwitchTo(Fiber* fiber, void** save) {
   cuda_emu_switch(save, fiber != nullptr ? fiber->sp : worker.scheduler_sp);
 }
 
+/// The running thread makes way for another, or for the scheduler (null).
+inline void MakeWayFor(Fiber* other, Parked why) {
+  Fiber* self = this_worker->running;
+  self->thread = threadIdx;
+  self->linear = LinearThread();
+  self->parked = why;
+  SwitchTo(other, &self->sp);
+}
+
 /// The running thread waits.
 inline void Park(Parked why, const Site& site) {
-  Fiber* fiber = this_worker->running;
-  fiber->thread = threadIdx;
-  fiber->linear = LinearThread();
-  fiber->parked = why;
-  fiber->site = site;
-  SwitchTo(PickNext(), &fiber->sp);
+  this_worker->running->site = site;
+  MakeWayFor(PickNext(), why);
 }
 
 /// Nobody can run, and threads still wait: either release some after all, or report why they wait.
