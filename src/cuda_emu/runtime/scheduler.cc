@@ -115,7 +115,7 @@ Worker* NewWorker() {
   const size_t stacks = StackStep() * kMaxThreads + kPage;
   worker->stacks_begin = Reserve(stacks, false);
   worker->stacks_end = worker->stacks_begin + stacks;
-  worker->signal_stack = Reserve(64 << 10, true);
+  worker->signal_stack = Reserve(kSignalStackBytes, true);
   if (worker->shared_begin == nullptr || worker->stacks_begin == nullptr || worker->signal_stack == nullptr) {
     std::fprintf(stderr, "[cuda_emu] no memory for the stacks of %u threads (NEEDLE_CUDA_EMU_STACK)\n", kMaxThreads);
     std::abort();

@@ -20,6 +20,7 @@ constexpr unsigned kWarpSize = 32, kMaxWarps = kMaxThreads / kWarpSize;
 constexpr size_t kStaticSharedBytes = 48 << 10;  // what a block gets without asking
 constexpr size_t kMostSharedBytes = 227 << 10;   // and with cudaFuncSetAttribute (compute capability 9.0)
 constexpr size_t kSharedArenaBytes = 512 << 10;  // room for these, and for canaries between them
+constexpr size_t kSignalStackBytes = 64 << 10;
 
 /// Why a fiber does not run.
 enum class Parked : uint8_t { kNo, kAtBarrier, kInWarp, kReady };

@@ -94,7 +94,7 @@ class SignalStack {
   explicit SignalStack(char* memory) {
     stack_t ours{};
     ours.ss_sp = memory;
-    ours.ss_size = 64 << 10;
+    ours.ss_size = kSignalStackBytes;
     sigaltstack(&ours, &former_);
   }
   ~SignalStack() {
