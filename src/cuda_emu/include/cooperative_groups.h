@@ -11,7 +11,7 @@ namespace cooperative_groups {
 class thread_block {
  public:
   void sync(CUDA_EMU_WHERE) const { ::cuda_emu::Barrier({file, line, "thread_block::sync()"}); }
-  unsigned thread_rank() const { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+  unsigned thread_rank() const { return ::cuda_emu::LinearThread(); }
   unsigned size() const { return blockDim.x * blockDim.y * blockDim.z; }
   unsigned num_threads() const { return size(); }
   dim3 group_index() const { return dim3(blockIdx); }

@@ -50,8 +50,7 @@ bool SameMoment(const Touch& a, const Touch& b) {
 std::string Who(const Touch& touch) {
   const std::string thread = "thread " + ThreadText(touch.thread);
   if (touch.block == this_worker->block.linear) return thread;
-  const unsigned x = gridDim.x, y = gridDim.y;
-  return thread + " of block " + Text(uint3{touch.block % x, touch.block / x % y, touch.block / x / y});
+  return thread + " of block " + Text(IndexIn(gridDim, touch.block));
 }
 
 std::string Advice(const Touch& before, const Access& access, bool global) {

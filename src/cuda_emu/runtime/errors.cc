@@ -188,8 +188,7 @@ std::string Text(const uint3& index) {
 }
 
 std::string ThreadText(unsigned linear) {
-  const unsigned x = blockDim.x, y = blockDim.y;
-  return Text(uint3{linear % x, linear / x % y, linear / x / y});
+  return Text(IndexIn(blockDim, linear));
 }
 
 std::string LineText(const Site& site) {

@@ -142,10 +142,6 @@ inline bool InKernel() {
   return this_worker != nullptr && this_worker->in_kernel;
 }
 
-inline unsigned LinearThread() {
-  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-}
-
 Worker* NewWorker();
 
 /// Undo what cudaFuncSetAttribute has allowed.

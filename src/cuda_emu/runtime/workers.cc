@@ -111,12 +111,10 @@ void WorkOn(Job& job, Worker* worker) {
   SignalStack signal_stack(worker->signal_stack);
   Prepare(*worker, job.grid);
   worker->started_ms = NowMs();
-  const dim3 size = job.grid.config.grid;
   for (uint64_t i; !job.stop && (i = job.next.fetch_add(job.chunk)) < job.n_blocks;) {
     for (uint64_t k = i; k < std::min(job.n_blocks, i + job.chunk) && !job.stop; k++) {
       const uint64_t b = job.BlockAt(k);
-      RunBlock(static_cast<uint32_t>(b), {static_cast<unsigned>(b % size.x), static_cast<unsigned>(b / size.x % size.y),
-                                          static_cast<unsigned>(b / size.x / size.y)});
+      RunBlock(static_cast<uint32_t>(b), IndexIn(job.grid.config.grid, b));
       if (worker->failed) job.stop = true;
     }
   }

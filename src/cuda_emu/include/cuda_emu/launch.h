@@ -73,9 +73,16 @@ struct Grid {
 /// Run a grid to its end.  Throws std::runtime_error with a diagnosis if a thread goes wrong.
 CUDA_EMU_API void RunGrid(const Grid& grid);
 
-CUDA_EMU_UNCHECKED inline void SetThread(unsigned linear) {
-  const unsigned x = blockDim.x, y = blockDim.y;
-  threadIdx = {linear % x, linear / x % y, linear / x / y};
+/// Where the `linear`-th block of a grid, or thread of a block, is: x goes fastest.
+template <class Integer>
+CUDA_EMU_UNCHECKED inline uint3 IndexIn(const dim3& extent, Integer linear) {
+  return {static_cast<unsigned>(linear % extent.x), static_cast<unsigned>(linear / extent.x % extent.y),
+          static_cast<unsigned>(linear / extent.x / extent.y)};
+}
+
+/// The number of the running thread in its block.
+CUDA_EMU_UNCHECKED inline unsigned LinearThread() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
 /// Starts one thread after the other on the current stack.  A thread that must wait (at a barrier, in a shuffle) parks
@@ -94,7 +101,7 @@ CUDA_EMU_UNCHECKED void RunThreads(ThreadQueue* queue, const void* pointer) {
   }
   for (unsigned t; (t = queue->next) < queue->size;) {
     queue->next = t + 1;
-    SetThread(queue->order == nullptr ? t : queue->order[t]);
+    threadIdx = IndexIn(blockDim, queue->order == nullptr ? t : queue->order[t]);
     body();
   }
 }
