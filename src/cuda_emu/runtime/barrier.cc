@@ -11,10 +11,6 @@ namespace cuda_emu {
 
 namespace {
 
-bool SamePlace(const Site& a, const Site& b) {
-  return a.line == b.line && a.file == b.file;
-}
-
 void Reorder(FiberQueue& queue) {
   std::vector<Fiber*> fibers;
   while (Fiber* fiber = queue.Pop()) fibers.push_back(fiber);

@@ -62,7 +62,7 @@ void ReportBarrier() {
   threadIdx = first->thread;
   if (!block.barriers_differ) return ReportMissingThreads(block.barrier);
   const Fiber* other = first;
-  while (other->next != nullptr && other->site.line == first->site.line) other = other->next;
+  while (other->next != nullptr && SamePlace(other->site, first->site)) other = other->next;
   Report(cudaErrorLaunchFailure,
          "divergent barrier: thread " + Text(first->thread) + " waits in " + Text(first->site) + ", thread " +
              Text(other->thread) + " in " + Text(other->site) + ", and " +

@@ -56,6 +56,10 @@ unsigned UnfinishedLanes(unsigned warp);
 /// Give every lane that has come its result, and let it go on.
 void EndMeeting(Meeting& meeting, unsigned warp);
 
+inline bool SamePlace(const Site& a, const Site& b) {
+  return a.line == b.line && a.file == b.file;
+}
+
 /// Refuse a call outside of kernels.
 void NeedKernel(const Site& site);
 
