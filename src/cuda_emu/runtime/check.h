@@ -25,6 +25,9 @@ struct Access {
 /// Is it allowed?  Fails if not.  Of the host's accesses, refuses those to device memory.
 void Check(const Access& access);
 
+/// The element of a device array at this address; the address itself if there is none.
+std::string GlobalName(const char* address);
+
 // ---- data races
 
 /// Who touched a word, when: later by the same launch, block, barrier epoch and warp epoch means at the same time.

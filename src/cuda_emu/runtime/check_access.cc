@@ -140,11 +140,6 @@ std::string Sized(const Access& access) {
   return std::string(access.Verb()) + " of " + Count(access.bytes, "byte");
 }
 
-std::string GlobalName(const char* address) {
-  const Allocation* allocation = FindAllocation(address);
-  return allocation == nullptr ? Hex(address) : ElementText(*allocation, address);
-}
-
 bool IsMisaligned(const Access& access) {
   const unsigned n = access.bytes;
   return (n == 2 || n == 4 || n == 8 || n == 16) && reinterpret_cast<uintptr_t>(access.address) % n != 0;
@@ -295,6 +290,11 @@ uint32_t ShortPc(const void* pc) {
 
 const void* LongPc(uint32_t pc) {
   return reinterpret_cast<const void*>(module_of_kernel.base + pc);
+}
+
+std::string GlobalName(const char* address) {
+  const Allocation* allocation = FindAllocation(address);
+  return allocation == nullptr ? Hex(address) : ElementText(*allocation, address);
 }
 
 void Check(const Access& access) {

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "arena.h"
 #include "check.h"
 #include "errors.h"
 #include "worker.h"
@@ -180,13 +179,10 @@ CUDA_EMU_HOOK void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t ind
 CUDA_EMU_HOOK void __ubsan_handle_type_mismatch_v1_abort(TypeMismatch* data, uintptr_t address) {
   if (!cuda_emu::InKernel()) return;
   const cuda_emu::Site site = SiteOf(data->location);
-  const auto* pointer = reinterpret_cast<const void*>(address);
-  const cuda_emu::Allocation* allocation = cuda_emu::FindAllocation(pointer);
   cuda_emu::Fail(cudaErrorMisalignedAddress,
                  std::string("misaligned access: the type ") + data->type->name +
                      " needs an address that is a multiple of " + std::to_string(1u << data->log_alignment) +
-                     ", and this one is not: " +
-                     (allocation == nullptr ? cuda_emu::Hex(pointer) : cuda_emu::ElementText(*allocation, pointer)),
+                     ", and this one is not: " + cuda_emu::GlobalName(reinterpret_cast<const char*>(address)),
                  {nullptr, nullptr, &site});
 }
 CUDA_EMU_HOOK void __ubsan_handle_type_mismatch_v1(TypeMismatch* data, uintptr_t address) {
