@@ -118,7 +118,7 @@ uint64_t WarpCollective(const Site& site, unsigned mask, uint64_t value, int sou
   if (meeting.arrived == 0) {
     meeting.site = site;
     meeting.what = what;
-  } else if (meeting.what != what || (options.strict && meeting.site.line != site.line)) {
+  } else if (meeting.what != what || (options.strict && !SamePlace(meeting.site, site))) {
     FailWarp(site, "the warp diverges: " + LaneText(lane, warp) + " comes here, but other lanes of its mask are in " +
                        Text(meeting.site));
   }

@@ -129,6 +129,26 @@ TEST_FUNCTION(many_blocks) {
   Expect(total.Get()[0] == 300 * 5 * 7, "every block runs once");
 }
 
+// as two inline functions of two headers would come to it
+__global__ void ShufflesOfTwoFiles(float* out) {
+  float v = threadIdx.x;
+  v = threadIdx.x < 16 ? __shfl_sync(0xffffffffu, v, 0, 32, "one.cuh", 7)
+                       : __shfl_sync(0xffffffffu, v, 0, 32, "two.cuh", 7);
+  out[threadIdx.x] = v;
+}
+TEST_FUNCTION(one_line_of_two_files_is_two_places) {
+  Device<> out(32);
+  std::string said;
+  try {
+    ShufflesOfTwoFiles<<<1, 32>>>(out.p);
+  } catch (const std::runtime_error& error) {
+    said = error.what();
+  }
+  Expect(said.find("the warp diverges: lane 16") != std::string::npos &&
+             said.find("__shfl_sync() at one.cuh:7") != std::string::npos,
+         said);
+}
+
 // ---- streams, events, devices
 
 TEST_FUNCTION(streams_and_events) {
