@@ -62,16 +62,6 @@ struct Team {
 
 constexpr int kWarpsInBlock = kThreads / kWarp;
 
-/// Call visitor(Team<...>{}, blocks) for the team that suits runs of this length.
-template <typename Visitor>
-void VisitTeam(int64_t runs, int64_t length, const Visitor& visitor) {
-  if (length > kLongRun) {
-    visitor(Team<kThreads>{}, BlocksFor(runs, 1));
-  } else {
-    visitor(Team<kWarp>{}, BlocksFor(runs, kWarpsInBlock));
-  }
-}
-
 }  // namespace cuda
 }  // namespace needle
 
