@@ -1,11 +1,8 @@
 #include "gather.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
-#include "../checks.h"
 #include "arithmetic.h"
 #include "parallel.h"
 
@@ -18,22 +15,10 @@ constexpr int64_t kGrain = 1 << 14;  // elements
 std::vector<int64_t> CheckedRows(const char* who, const Buffer& indices, int64_t axis_size) {
   std::vector<int64_t> rows(indices.as<int64_t>(), indices.as<int64_t>() + indices.size());
   for (int64_t& row : rows) {
-    if (row < -axis_size || row >= axis_size) {
-      throw std::out_of_range(std::string(who) + ": index " + std::to_string(row) +
-                              " is out of bounds for an axis of " + std::to_string(axis_size) + " elements");
-    }
+    if (row < -axis_size || row >= axis_size) RefuseIndex(who, row, axis_size);
     if (row < 0) row += axis_size;
   }
   return rows;
-}
-
-/// `whole` has axis_size elements along the axis, `picked` one per index, and they share no memory.
-void CheckPair(const char* who, const char* whole_name, const Buffer& whole, const char* picked_name,
-               const Buffer& picked, const Buffer& indices, int64_t outer, int64_t axis_size, int64_t inner) {
-  CheckSize(who, whole_name, whole.size(), CheckedSize(who, {outer, axis_size, inner}));
-  CheckDType(who, "indices", indices, DType::kInt64);
-  CheckBuffer(who, picked_name, picked, CheckedSize(who, {outer, indices.size(), inner}), whole.dtype());
-  CheckApart(who, whole, picked);
 }
 
 }  // namespace

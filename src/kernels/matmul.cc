@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "../checks.h"
 #include "arithmetic.h"
 #include "gemm.h"
 #include "parallel.h"
@@ -44,13 +43,7 @@ void PlainMatmul(const T* a, const T* b, T* out, int64_t m, int64_t n, int64_t p
 
 void MatmulBatched(const Buffer& a, const Buffer& b, Buffer& out, int64_t batch, int64_t m, int64_t n, int64_t p,
                    int64_t a_stride, int64_t b_stride) {
-  const char* who = "matmul_batched";
-  const int64_t a_step = CheckedStrides(who, {batch, m, n}, {a_stride, n, 1}, 0, a.size())[0];
-  const int64_t b_step = CheckedStrides(who, {batch, n, p}, {b_stride, p, 1}, 0, b.size())[0];
-  CheckDType(who, "b", b, a.dtype());
-  CheckBuffer(who, "out", out, CheckedSize(who, {batch, m, p}), a.dtype());
-  CheckApart(who, a, out);
-  CheckApart(who, b, out);
+  const BatchSteps steps = CheckedBatch(a, b, out, batch, m, n, p, a_stride, b_stride);
   if (out.size() == 0) return;
   Visit(a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -58,17 +51,10 @@ void MatmulBatched(const Buffer& a, const Buffer& b, Buffer& out, int64_t batch,
     ParallelFor(batch, batch < NumThreads() ? batch : 1 + kGrain / std::max<int64_t>(1, m * n * p),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; i++) {
-                    OneMatmul(a.as<T>() + i * a_step, b.as<T>() + i * b_step, out.as<T>() + i * m * p, m, n, p);
+                    OneMatmul(a.as<T>() + i * steps.a, b.as<T>() + i * steps.b, out.as<T>() + i * m * p, m, n, p);
                   }
                 });
   });
-}
-
-void Matmul(const Buffer& a, const Buffer& b, Buffer& out, int64_t m, int64_t n, int64_t p) {
-  CheckSize("matmul", "a", a.size(), CheckedSize("matmul", {m, n}));
-  CheckBuffer("matmul", "b", b, CheckedSize("matmul", {n, p}), a.dtype());
-  CheckBuffer("matmul", "out", out, CheckedSize("matmul", {m, p}), a.dtype());
-  MatmulBatched(a, b, out, 1, m, n, p, 0, 0);
 }
 
 #define NEEDLE_INSTANTIATE(number, T, name) \

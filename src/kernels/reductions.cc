@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "../checks.h"
 #include "arithmetic.h"
 #include "fold.h"
 #include "parallel.h"
@@ -52,14 +51,6 @@ struct Min {
     return Minimum(a, b);
   }
 };
-
-void CheckRuns(const char* who, const Buffer& a, const Buffer& out, DType out_dtype, int64_t reduce_size,
-               bool identity) {
-  CheckSize(who, "a", a.size(), CheckedSize(who, {out.size(), reduce_size}));
-  CheckDType(who, "out", out, out_dtype);
-  CheckApart(who, a, out);
-  if (reduce_size == 0 && out.size() > 0 && !identity) Refuse(who, "runs of 0 elements have no such element");
-}
 
 template <typename Op, typename T>
 T Fold(const T* run, int64_t length) {

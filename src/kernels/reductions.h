@@ -2,6 +2,7 @@
 #ifndef NEEDLE_KERNELS_REDUCTIONS_H_
 #define NEEDLE_KERNELS_REDUCTIONS_H_
 
+#include "../checks.h"
 #include "buffer.h"
 
 namespace needle {
@@ -14,6 +15,17 @@ void ReduceMin(const Buffer& a, Buffer& out, int64_t reduce_size);
 /// The int64 position, within its run, of the first maximum (minimum); a NaN wins.
 void ReduceArgmax(const Buffer& a, Buffer& out, int64_t reduce_size);
 void ReduceArgmin(const Buffer& a, Buffer& out, int64_t reduce_size);
+
+// ---- what they ask of their arguments, on every device --------------------------------------------------------------
+
+/// identity: whether an empty run has a result, too.
+inline void CheckRuns(const char* who, const Buffer& a, const Buffer& out, DType out_dtype, int64_t reduce_size,
+                      bool identity) {
+  CheckSize(who, "a", a.size(), CheckedSize(who, {out.size(), reduce_size}));
+  CheckDType(who, "out", out, out_dtype);
+  CheckApart(who, a, out);
+  if (reduce_size == 0 && out.size() > 0 && !identity) Refuse(who, "runs of 0 elements have no such element");
+}
 
 }  // namespace needle
 

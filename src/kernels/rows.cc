@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "../checks.h"
 #include "arithmetic.h"
 #include "fold.h"
 #include "parallel.h"
@@ -12,12 +11,6 @@ namespace needle {
 namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // elements; an exponential is worth many additions
-
-int64_t CheckedRows(const char* who, const Buffer& a, int64_t cols) {
-  if (cols < 1) Refuse(who, "rows of " + std::to_string(cols) + " columns, wanted 1 or more");
-  if (a.size() % cols) Refuse(who, std::to_string(a.size()) + " elements are no rows of " + std::to_string(cols));
-  return a.size() / cols;
-}
 
 /// Call body(row) for all rows, on several threads.
 template <typename Body>

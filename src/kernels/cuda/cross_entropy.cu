@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "../rows.h"
 #include "exponentials.h"
 #include "first_problem.h"
 #include "softmax.h"
@@ -10,7 +11,6 @@
 namespace needle {
 namespace {
 
-using cuda::CheckedRows;
 using cuda::Exponentials;
 using cuda::ForEachRow;
 using cuda::RowExponentials;

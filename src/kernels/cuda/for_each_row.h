@@ -2,8 +2,6 @@
 #ifndef NEEDLE_KERNELS_CUDA_FOR_EACH_ROW_H_
 #define NEEDLE_KERNELS_CUDA_FOR_EACH_ROW_H_
 
-#include "../../checks.h"
-#include "../buffer.h"
 #include "team.h"
 
 namespace needle {
@@ -32,13 +30,6 @@ void ForEachRow(int64_t rows, int64_t cols, const Body& body) {
 
 /// The columns of one thread of the team.
 #define TEAM_STRIDE(j, cols) for (int64_t j = Team<kSize>::Rank(); j < (cols); j += kSize)
-
-/// The number of rows; refuses what is none.
-inline int64_t CheckedRows(const char* who, const Buffer& a, int64_t cols) {
-  if (cols < 1) Refuse(who, "rows of " + std::to_string(cols) + " columns, wanted 1 or more");
-  if (a.size() % cols) Refuse(who, std::to_string(a.size()) + " elements are no rows of " + std::to_string(cols));
-  return a.size() / cols;
-}
 
 struct Plus {
   template <typename T>

@@ -1,8 +1,5 @@
 #include "../gather.h"
 
-#include <string>
-
-#include "../../checks.h"
 #include "../arithmetic.h"
 #include "first_problem.h"
 #include "launch.h"
@@ -83,8 +80,7 @@ void CheckedRows(const char* who, const Buffer& indices, int64_t axis_size, Buff
   if (place == outside.kNone) return;
   int64_t index = 0;
   CUDA_CHECK(cudaMemcpy(&index, indices.as<int64_t>() + place, sizeof(index), cudaMemcpyDeviceToHost));
-  throw std::out_of_range(std::string(who) + ": index " + std::to_string(index) + " is out of bounds for an axis of " +
-                          std::to_string(axis_size) + " elements");
+  RefuseIndex(who, index, axis_size);
 }
 
 template <typename T>
@@ -105,15 +101,6 @@ void LaunchScatterAdd(const Buffer& a, const Buffer& rows, Buffer& out, int64_t 
                                                   axis_size, inner);
   }
   CUDA_CHECK(cudaGetLastError());
-}
-
-/// `whole` has axis_size elements along the axis, `picked` one per index, and they share no memory.
-void CheckPair(const char* who, const char* whole_name, const Buffer& whole, const char* picked_name,
-               const Buffer& picked, const Buffer& indices, int64_t outer, int64_t axis_size, int64_t inner) {
-  CheckSize(who, whole_name, whole.size(), CheckedSize(who, {outer, axis_size, inner}));
-  CheckDType(who, "indices", indices, DType::kInt64);
-  CheckBuffer(who, picked_name, picked, CheckedSize(who, {outer, indices.size(), inner}), whole.dtype());
-  CheckApart(who, whole, picked);
 }
 
 }  // namespace

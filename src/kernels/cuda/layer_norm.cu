@@ -2,12 +2,12 @@
 
 #include <cmath>
 
+#include "../rows.h"
 #include "for_each_row.h"
 
 namespace needle {
 namespace {
 
-using cuda::CheckedRows;
 using cuda::ForEachRow;
 using cuda::kThreads;
 using cuda::kWarp;

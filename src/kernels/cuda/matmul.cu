@@ -1,6 +1,5 @@
 #include "../matmul.h"
 
-#include "../../checks.h"
 #include "../arithmetic.h"
 #include "tile_product.h"
 
@@ -43,29 +42,16 @@ void LaunchTiled(const Buffer& a, const Buffer& b, Buffer& out, int64_t batch, i
 
 void MatmulBatched(const Buffer& a, const Buffer& b, Buffer& out, int64_t batch, int64_t m, int64_t n, int64_t p,
                    int64_t a_stride, int64_t b_stride) {
-  const char* who = "matmul_batched";
-  const int64_t a_step = CheckedStrides(who, {batch, m, n}, {a_stride, n, 1}, 0, a.size())[0];
-  const int64_t b_step = CheckedStrides(who, {batch, n, p}, {b_stride, p, 1}, 0, b.size())[0];
-  CheckDType(who, "b", b, a.dtype());
-  CheckBuffer(who, "out", out, CheckedSize(who, {batch, m, p}), a.dtype());
-  CheckApart(who, a, out);
-  CheckApart(who, b, out);
+  const BatchSteps steps = CheckedBatch(a, b, out, batch, m, n, p, a_stride, b_stride);
   if (out.size() == 0) return;
   Visit(a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (kIsFloat<T>) {
-      LaunchTiled<T>(a, b, out, batch, m, n, p, a_step, b_step);
+      LaunchTiled<T>(a, b, out, batch, m, n, p, steps.a, steps.b);
     } else {
-      LaunchPlain<T>(a, b, out, m, n, p, a_step, b_step);
+      LaunchPlain<T>(a, b, out, m, n, p, steps.a, steps.b);
     }
   });
-}
-
-void Matmul(const Buffer& a, const Buffer& b, Buffer& out, int64_t m, int64_t n, int64_t p) {
-  CheckSize("matmul", "a", a.size(), CheckedSize("matmul", {m, n}));
-  CheckBuffer("matmul", "b", b, CheckedSize("matmul", {n, p}), a.dtype());
-  CheckBuffer("matmul", "out", out, CheckedSize("matmul", {m, p}), a.dtype());
-  MatmulBatched(a, b, out, 1, m, n, p, 0, 0);
 }
 
 }  // namespace needle

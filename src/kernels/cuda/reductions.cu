@@ -1,6 +1,5 @@
 #include "../reductions.h"
 
-#include "../../checks.h"
 #include "../arithmetic.h"
 #include "../elementwise.h"
 #include "team.h"
@@ -151,14 +150,6 @@ void LaunchFoldLong(const T* a, T* out, int64_t runs, int64_t length, DType dtyp
 }
 
 // ---- the functions that Python calls --------------------------------------------------------------------------------
-
-void CheckRuns(const char* who, const Buffer& a, const Buffer& out, DType out_dtype, int64_t reduce_size,
-               bool identity) {
-  CheckSize(who, "a", a.size(), CheckedSize(who, {out.size(), reduce_size}));
-  CheckDType(who, "out", out, out_dtype);
-  CheckApart(who, a, out);
-  if (reduce_size == 0 && out.size() > 0 && !identity) Refuse(who, "runs of 0 elements have no such element");
-}
 
 template <template <typename> class Op>
 void Reduce(const Buffer& a, Buffer& out, int64_t reduce_size) {

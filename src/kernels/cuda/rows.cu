@@ -8,7 +8,6 @@
 namespace needle {
 namespace {
 
-using cuda::CheckedRows;
 using cuda::Exponentials;
 using cuda::ForEachRow;
 using cuda::Plus;
