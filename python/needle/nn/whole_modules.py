@@ -37,12 +37,9 @@ def layer_norm(module: LayerNorm, x: Tensor) -> Any:
     if not module.shape or x.shape[x.ndim - len(module.shape) :] != module.shape or not _fits(module, x):
         return NotImplemented
     columns = math.prod(module.shape)
-    rows, weight, bias = (ops.reshape(t, shape) for t, shape in _as_rows(module, x, columns))
+    rows = ops.reshape(x, (x.size // columns, columns))
+    weight, bias = (ops.reshape(p, (columns,)) for p in (module.weight, module.bias))
     return ops.reshape(ops_fused.LayerNorm(module.eps)(rows, weight, bias), x.shape)
-
-
-def _as_rows(module: LayerNorm, x: Tensor, columns: int) -> list[tuple[Tensor, tuple[int, ...]]]:
-    return [(x, (x.size // columns, columns)), (module.weight, (columns,)), (module.bias, (columns,))]
 
 
 def _fits(module: Any, x: Tensor) -> bool:

@@ -63,8 +63,8 @@ class LayerNorm(FusedOp):
         centred = a - array_api.broadcast_to(array_api.sum(a, axis=1, keepdims=True) / columns, a.shape)
         variance = array_api.sum(centred * centred, axis=1, keepdims=True) / columns
         normal = centred * array_api.broadcast_to((variance + self.eps) ** -0.5, a.shape)
-        as_rows = (array_api.broadcast_to(array_api.reshape(p, (1, columns)), a.shape) for p in (weight, bias))
-        return normal * next(as_rows) + next(as_rows)
+        weight, bias = (array_api.broadcast_to(array_api.reshape(p, (1, columns)), a.shape) for p in (weight, bias))
+        return normal * weight + bias
 
     def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         a, weight, _ = node.inputs

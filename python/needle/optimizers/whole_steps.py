@@ -16,20 +16,12 @@ def sgd(optimizer: Any) -> Any:
         return NotImplemented
     optimizer.t += 1
     correction = 1 - optimizer.momentum**optimizer.t if optimizer.unbiased else 1.0
+    numbers = map(float, (optimizer.lr, optimizer.momentum, optimizer.weight_decay, correction))
+    how = (*numbers, optimizer.nesterov)
     for p in params:
         value = p.realize_cached_data()
         new, u = empty(p.shape, value), empty(p.shape, value)
-        how = (optimizer.lr, optimizer.momentum, optimizer.weight_decay, correction, optimizer.nesterov)
-        run(
-            "sgd_step",
-            value,
-            p.grad.realize_cached_data(),
-            remembered(optimizer.u, p),
-            new,
-            u,
-            *map(float, how[:4]),
-            how[4],
-        )
+        run("sgd_step", value, p.grad.realize_cached_data(), remembered(optimizer.u, p), new, u, *how)
         p.data, optimizer.u[p] = Tensor.make_const(new), Tensor.make_const(u)
     return None
 
