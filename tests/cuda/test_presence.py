@@ -11,6 +11,8 @@ from types import ModuleType
 import pytest
 from needle.backend_ndarray import cuda_presence
 
+from tests.programs import pretend
+
 ROOT = Path(__file__).resolve().parents[2]
 GPU = "GPU 0: Some Card (UUID: GPU-0)"
 DRIVER_TOO_OLD = "cudaMalloc failed: CUDA driver version is insufficient for CUDA runtime version"
@@ -26,9 +28,7 @@ class Machine:
             monkeypatch.setenv(name, value)
 
     def has(self, program: str, prints: str, status: int = 0) -> Machine:
-        path = self.folder / program
-        path.write_text(f"#!/bin/sh\nprintf '%s\\n' '{prints}'\nexit {status}\n", encoding="utf-8")
-        path.chmod(0o755)
+        pretend(self.folder, program, f"printf '%s\\n' '{prints}'\nexit {status}")
         return self
 
 

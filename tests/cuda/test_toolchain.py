@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import pretend
+
 pytest.importorskip("pybind11")
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
@@ -52,9 +54,7 @@ class Machine:
                     (self.path / program.name).symlink_to(program)
 
     def has(self, program: str, script: str) -> None:
-        path = self.path / program
-        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        path.chmod(0o755)
+        pretend(self.path, program, script)
 
     def build(self, **variables: str) -> subprocess.CompletedProcess:
         gone = dict.fromkeys(("CUDACXX", "CUDAARCHS", "CUDA", "CUDA_EMU", "CUDA_EMU_CHECK", "CUDAHOSTCXX"), "")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import pretend
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = "tools/setup_environment.py"
 FAKE_PIP = """
@@ -56,13 +58,6 @@ def path(tmp_path: Path) -> Path:
 
 def site(prefix: Path) -> Path:
     return next(prefix.glob("lib/python*/site-packages"))
-
-
-def pretend(folder: Path, name: str, script: str) -> Path:
-    command = folder / name
-    command.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    command.chmod(0o755)
-    return command
 
 
 def pretend_python(folder: Path, name: str = "python3", **facts: object) -> Path:
