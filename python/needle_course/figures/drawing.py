@@ -30,13 +30,12 @@ class Sheet(Svg):
         fill: str = PAPER,
         *,
         size: float = 13,
-        line: str = INK,
         round_: float = 0,
     ) -> None:
         """A rectangle with words in its middle; words on a dark colour are white."""
         self.body += (
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{round_:g}" fill="{fill}" '
-            f'stroke="{line}"/>'
+            f'stroke="{INK}"/>'
         )
         if str(text):
             self.text(x + width / 2, y + height / 2 + size * 0.35, text, size=size, fill=_ink_on(fill))
@@ -50,11 +49,10 @@ class Sheet(Svg):
             f"{escape(str(text))}</text>"
         )
 
-    def arrow(self, x1: float, y1: float, x2: float, y2: float, *, colour: str = INK, dashed: bool = False) -> None:
+    def arrow(self, x1: float, y1: float, x2: float, y2: float) -> None:
         """A straight line with a head at its second end."""
-        dash = ' stroke-dasharray="5 4"' if dashed else ""
         self.body += (
-            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{colour}" stroke-width="1.5"{dash} '
+            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{INK}" stroke-width="1.5" '
             'marker-end="url(#head)"/>'
         )
 
