@@ -11,12 +11,8 @@ from pathlib import Path
 from . import regions
 from .errors import UserError
 
-# the first word of a name like "ops/EWiseMul": where its files are, and the folder that such a file may stand in
-PLACES = {
-    "apps": "apps",
-    "hw0": "hw/hw0/src",
-    "src": "src",
-}
+# where the files are that the first word of a name like "hw0/add" stands for; other words are of the library
+PLACES = {"apps": "apps", "hw0": "hw/hw0/src", "src": "src"}
 LIBRARY = "python/needle"
 
 
