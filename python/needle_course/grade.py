@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import json
 import re
 import shutil
@@ -268,7 +269,7 @@ def prepare(out: Path, submissions: list[Submission], stage: stages.Stage) -> No
     out.mkdir(parents=True, exist_ok=True)
     if len(submissions) == 1:
         started = {"score": 0, "output": f"{stage.id}: grading has begun", "tests": []}
-        files.write_whole(out / "results.json", json.dumps(started).encode())
+        write(out / "results.json", as_json(started))
 
 
 def place_of(one: Submission, grades: Grades) -> Path:
@@ -276,9 +277,8 @@ def place_of(one: Submission, grades: Grades) -> Path:
 
 
 def write_one(folder: Path, one: Submission, grades: Grades) -> None:
-    document = json.dumps(gradescope(one, grades), indent=1, ensure_ascii=False)
-    files.write_whole(folder / "results.json", document.encode())
-    files.write_whole(folder / "report.html", page_of(one, grades.stage).encode())
+    write(folder / "results.json", as_json(gradescope(one, grades)))
+    write(folder / "report.html", page_of(one, grades.stage))
 
 
 def page_of(one: Submission, stage: stages.Stage) -> str:
@@ -291,14 +291,24 @@ def page_of(one: Submission, stage: stages.Stage) -> str:
 
 def write_all(grades: Grades) -> None:
     """A page and two tables of all submissions."""
-    files.write_whole(grades.out / "grades.json", json.dumps(grades.to_json(), indent=1, ensure_ascii=False).encode())
-    files.write_whole(grades.out / "report.html", pages.page(f"{grades.stage.id}: all", class_table(grades)).encode())
-    with (grades.out / "grades.csv").open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["submission", *(question.id for question in grades.stage.questions), "score", "note"])
-        for one in grades.submissions:
-            earned = [question.earned for question in one.questions] or [0] * len(grades.stage.questions)
-            table.writerow([defused(one.id), *earned, one.score, defused(one.refused)])
+    write(grades.out / "grades.json", as_json(grades.to_json()))
+    write(grades.out / "report.html", pages.page(f"{grades.stage.id}: all", class_table(grades)))
+    text = io.StringIO(newline="")
+    table = csv.writer(text)
+    table.writerow(["submission", *(question.id for question in grades.stage.questions), "score", "note"])
+    for one in grades.submissions:
+        earned = [question.earned for question in one.questions] or [0] * len(grades.stage.questions)
+        table.writerow([defused(one.id), *earned, one.score, defused(one.refused)])
+    write(grades.out / "grades.csv", text.getvalue())
+
+
+def as_json(document: Any) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a result whole. A learner's message or the name of a file may hold what is no UTF-8: a ? stands for it."""
+    files.write_whole(path, text.encode("utf-8", "replace"))
 
 
 def class_table(grades: Grades) -> Iterator[str]:

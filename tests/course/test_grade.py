@@ -132,6 +132,13 @@ def test_the_tests_of_the_course_judge_not_those_handed_in(course, tmp_path):
     assert graded(course, tree).submissions[0].score == 4
 
 
+def test_a_message_that_is_no_utf_8_is_written_with_a_sign_in_its_place(course, tmp_path):
+    tree = handed_in(tmp_path / "ada", source(half=r"raise ValueError('M\udcfcller')"))
+    [one] = graded(course, tree, out=tmp_path / "out").submissions
+    assert one.score == 4 and "M\udcfcller" in one.report.questions[1].message
+    assert all("M?ller" in (tmp_path / "out" / name).read_text("utf-8") for name in ("results.json", "report.html"))
+
+
 def test_a_zip_with_a_top_folder(course, tmp_path):
     path = zipped(tmp_path / "my work.zip", {f"work/{ANSWERS}": source(), "__MACOSX/x": b"", "work/.git/y": b"\0"})
     [one] = graded(course, path).submissions
