@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LOOKS_LIKE = "looks like: "
+LARGEST_FACTOR = 10_000  # of a single number: to six digits, every ratio of a million is a whole one
 WRONG_TYPE = "a number or an array of another type came in on the way: keep the type of the inputs"
 
 
@@ -324,9 +325,9 @@ def one_number(pair: Pair) -> str | None:
     whole = round(ratio)
     if abs(ratio + 1) < 1e-6:
         return "the sign is flipped: a minus is missing or one too many"
-    if whole > 1 and abs(ratio - whole) < 1e-6 * whole:
+    if 1 < whole <= LARGEST_FACTOR and abs(ratio - whole) < 1e-6 * whole:
         return f"it is {whole} times what it should be: a sum where a mean is wanted, or something added {whole} times"
-    if 0 < ratio < 0.6 and abs(1 / ratio - round(1 / ratio)) < 1e-6 / ratio:
+    if 1 / LARGEST_FACTOR <= ratio < 0.6 and abs(1 / ratio - round(1 / ratio)) < 1e-6 / ratio:
         return f"it is 1/{round(1 / ratio)} of what it should be: a mean where a sum is wanted, or divided twice"
     return None
 

@@ -117,7 +117,7 @@ def test_a_number_off_by_a_factor(factor, words):
     assert words in suspicion(np.float64(4.6595 * factor), np.float64(4.6595))
 
 
-@pytest.mark.parametrize("got", [1.7, 0.0, 49.99, 0.7, -2.0])
+@pytest.mark.parametrize("got", [1.7, 0.0, 49.99, 0.7, -2.0, 37123457.3, 1e-9])
 def test_of_another_number_nothing_is_guessed(got):
     assert diagnosis.LOOKS_LIKE not in diagnosis.difference(got, 1.0) or got == 0.0
 
