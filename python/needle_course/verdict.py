@@ -5,21 +5,18 @@ from __future__ import annotations
 import html
 from typing import Any
 
-LOOKS = {  # a mark and a word beside the colour, which not everybody sees
-    "passed": ("✓", "#00614a"),
-    "failed": ("✗", "#a33c00"),
-    "error": ("✗", "#a33c00"),
-    "not_implemented": ("○", "#5a5a5a"),
-    "blocked": ("⏸", "#5a5a5a"),
-}
+from .report import MARKS
+from .results import BLOCKED, ERROR, FAILED, NOT_IMPLEMENTED, PASSED
 
-
+# beside the mark and the word, which everybody sees
+COLOURS = {PASSED: "#00614a", FAILED: "#a33c00", ERROR: "#a33c00", NOT_IMPLEMENTED: "#5a5a5a", BLOCKED: "#5a5a5a"}
 SHOWN = 5  # failed cases of a part; the first tells most
 
 
 def look_of(status: str) -> tuple[str, str]:
-    """The mark and the colour of a status."""
-    return LOOKS.get(status, LOOKS["error"])
+    """The mark and the colour of a part's status; of one that is new to us, an error's."""
+    known = status if status in COLOURS else ERROR
+    return MARKS[known], COLOURS[known]
 
 
 class Verdict:
@@ -31,12 +28,12 @@ class Verdict:
 
     @property
     def green(self) -> bool:
-        return bool(self.parts) and all(part["status"] == "passed" for part in self.parts)
+        return bool(self.parts) and all(part["status"] == PASSED for part in self.parts)
 
     def first_trouble(self) -> str:
         """The message of the first part that is not green, on one line."""
         for part in self.parts:
-            if part["status"] != "passed":
+            if part["status"] != PASSED:
                 message = (part.get("message") or "no message").strip().splitlines()[0]
                 return message if part["id"] in message else f"{part['id']}: {message}"
         return f"{self.question}: no part of it was checked"
@@ -46,12 +43,12 @@ class Verdict:
         rows = []
         for part in self.parts:
             cases = part.get("cases") or ()
-            passed = sum(case["status"] == "passed" for case in cases)
+            passed = sum(case["status"] == PASSED for case in cases)
             count = f" · {passed} of {len(cases)} cases" if cases else ""
             message = "\n".join(filter(None, (part.get("message"), part.get("hint"))))
             rows.append((part["status"], part["id"] + count, message))
-            failed = [case for case in cases if case["status"] == "failed"]
-            rows += [("failed", f"   {case['name']}", case.get("message") or "") for case in failed[:SHOWN]]
+            failed = [case for case in cases if case["status"] == FAILED]
+            rows += [(FAILED, f"   {case['name']}", case.get("message") or "") for case in failed[:SHOWN]]
         return rows
 
     def _repr_html_(self) -> str:
@@ -60,7 +57,7 @@ class Verdict:
 
     def _row(self, status: str, name: str, message: str) -> str:
         mark, colour = look_of(status)
-        text = "" if status == "passed" else f'<pre style="margin:0;white-space:pre-wrap">{html.escape(message)}</pre>'
+        text = "" if status == PASSED else f'<pre style="margin:0;white-space:pre-wrap">{html.escape(message)}</pre>'
         cell = 'style="text-align:left;vertical-align:top"'
         label = f'<span style="color:{colour}"><b>{mark} {status.replace("_", " ")}</b></span>'
         return f"<tr><td {cell}>{label}</td><td {cell}>{html.escape(name)}</td><td {cell}>{text}</td></tr>"
@@ -69,5 +66,5 @@ class Verdict:
         lines = []
         for status, name, message in self._rows():
             lines.append(f"{look_of(status)[0]} {status.replace('_', ' ')}  {name}")
-            lines += [f"      {line}" for line in message.splitlines() if status != "passed"]
+            lines += [f"      {line}" for line in message.splitlines() if status != PASSED]
         return "\n".join(lines)
