@@ -1,6 +1,7 @@
 // The Python module around the library's CPU kernels: what is special about memory that NumPy can read.
 #include <cstring>
 
+#include "../kernels/isa.h"
 #include "../kernels/parallel.h"
 #include "typed_kernels.h"
 
@@ -52,6 +53,13 @@ void ExportStorage(py::module_& m) {
   m.def("to_numpy", &ToNumpy, py::arg("a"), py::arg("shape"), py::arg("strides"), py::arg("offset"));
   m.def("num_threads", &NumThreads);
   m.def("set_num_threads", &SetNumThreads, py::arg("threads"));
+  m.def("isa", [] { return Name(IsaInUse()); });
+  m.def("set_isa", &SetIsa, py::arg("name"));
+  m.def("available_isas", [] {
+    std::vector<std::string> names;
+    for (Isa isa : AvailableIsas()) names.push_back(Name(isa));
+    return names;
+  });
 }
 
 }  // namespace

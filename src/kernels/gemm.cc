@@ -69,19 +69,8 @@ struct Block {
 }  // namespace
 
 template <typename T>
-std::vector<GemmKernels<T>> AvailableGemmKernels() {
-  std::vector<GemmKernels<T>> available;
-#ifdef NEEDLE_HAVE_X86_KERNELS
-  if (__builtin_cpu_supports("avx512f")) available.push_back(Avx512GemmKernels<T>());
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) available.push_back(Avx2GemmKernels<T>());
-#endif
-  available.push_back(BaselineGemmKernels<T>());
-  return available;
-}
-
-template <typename T>
-void GemmWith(const GemmKernels<T>& kernels, const T* a, const T* b, T* out, int64_t rows, int64_t inner,
-              int64_t columns) {
+void Gemm(const T* a, const T* b, T* out, int64_t rows, int64_t inner, int64_t columns) {
+  const GemmKernels<T> kernels = NEEDLE_DISPATCH(TableOfGemm<T>)();
   thread_local Scratch scratch;
   if (inner == 0) return std::fill(out, out + rows * columns, T(0));
 
@@ -107,16 +96,7 @@ void GemmWith(const GemmKernels<T>& kernels, const T* a, const T* b, T* out, int
   }
 }
 
-template <typename T>
-void Gemm(const T* a, const T* b, T* out, int64_t rows, int64_t inner, int64_t columns) {
-  static const GemmKernels<T> fastest = AvailableGemmKernels<T>().front();
-  GemmWith(fastest, a, b, out, rows, inner, columns);
-}
-
-#define NEEDLE_INSTANTIATE(T)                                                                          \
-  template std::vector<GemmKernels<T>> AvailableGemmKernels<T>();                                      \
-  template void GemmWith<T>(const GemmKernels<T>&, const T*, const T*, T*, int64_t, int64_t, int64_t); \
-  template void Gemm<T>(const T*, const T*, T*, int64_t, int64_t, int64_t);
+#define NEEDLE_INSTANTIATE(T) template void Gemm<T>(const T*, const T*, T*, int64_t, int64_t, int64_t);
 NEEDLE_INSTANTIATE(float)
 NEEDLE_INSTANTIATE(double)
 

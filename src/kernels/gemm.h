@@ -4,7 +4,8 @@
 #define NEEDLE_KERNELS_GEMM_H_
 
 #include <cstdint>
-#include <vector>
+
+#include "isa.h"
 
 namespace needle {
 
@@ -26,22 +27,7 @@ struct GemmKernels {
                    int64_t columns, bool accumulate);
 };
 
-/// The tables that this machine can run, the fastest first.
-template <typename T>
-std::vector<GemmKernels<T>> AvailableGemmKernels();
-
-/// The product by one of them.
-template <typename T>
-void GemmWith(const GemmKernels<T>& kernels, const T* a, const T* b, T* out, int64_t rows, int64_t inner,
-              int64_t columns);
-
-// one file each, compiled for its processors
-template <typename T>
-GemmKernels<T> BaselineGemmKernels();
-template <typename T>
-GemmKernels<T> Avx2GemmKernels();
-template <typename T>
-GemmKernels<T> Avx512GemmKernels();
+NEEDLE_FOR_EACH_ISA(template <typename T> GemmKernels<T> TableOfGemm();)
 
 }  // namespace needle
 

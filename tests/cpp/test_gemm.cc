@@ -1,4 +1,4 @@
-// Every micro-kernel that this machine has, against the three plain loops.
+// The micro-kernel of every instruction set that this machine has, against the three plain loops.
 #include "check.h"
 #include "kernels/gemm.h"
 #include "kernels/matmul.h"
@@ -21,11 +21,13 @@ template <typename T>
 static void ExpectProduct(int64_t m, int64_t n, int64_t p) {
   const std::vector<T> a = SmallNumbers<T>(m * n, 1), b = SmallNumbers<T>(n * p, 2);
   const std::vector<T> wanted = Naive(a, b, m, n, p);
-  for (const GemmKernels<T>& kernels : AvailableGemmKernels<T>()) {
+  for (Isa isa : AvailableIsas()) {
+    SetIsa(Name(isa));
     std::vector<T> out(wanted.size(), T(99));  // what was there before must not count
-    GemmWith(kernels, a.data(), b.data(), out.data(), m, n, p);
+    Gemm(a.data(), b.data(), out.data(), m, n, p);
     EXPECT(out == wanted);
   }
+  SetIsa(Name(AvailableIsas().front()));
 }
 
 // sums of small whole numbers are exact, so that any order of adding gives the same bits

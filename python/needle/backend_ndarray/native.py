@@ -26,6 +26,7 @@ COURSE_KERNELS = (
 # what a typed module exports beside kernels
 NO_KERNELS = (
     *("allocated_bytes", "num_threads", "set_num_threads", "wrap"),
+    *("isa", "set_isa", "available_isas"),
     *("synchronize", "memory_stats", "empty_cache", "reset_peak"),
 )
 

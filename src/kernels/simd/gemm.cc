@@ -1,19 +1,19 @@
-// One source for every vector width: a file defines kVectorBytes, kTileRows and kVectors, includes this, and is
-// compiled for its processors.  Everything here has internal linkage and calls nothing, since a function that two files
-// share could be linked in the version that the machine cannot run.
-//
-// The tile of kTileRows x kVectors vectors stays in registers while k runs; each step loads kVectors vectors of b and
-// broadcasts kTileRows numbers of a.
+// The micro-kernel of the matrix product.  The tile of kTileRows x kVectors vectors stays in registers while k runs; each
+// step loads kVectors vectors of b and broadcasts kTileRows numbers of a.
+#include "../gemm.h"
+
+#include "vector.h"
 
 namespace needle {
 namespace {
 
-template <typename T>
-struct Kernel {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  typedef T UnalignedVector __attribute__((vector_size(kVectorBytes), aligned(sizeof(T))));
+constexpr int64_t kTileRows = kRegisters == 32 && kVectorBytes == 64 ? 12 : 6, kVectors = 2;  // sums stay in registers
 
-  static constexpr int64_t kLanes = kVectorBytes / sizeof(T);
+template <typename T>
+struct Kernel : Simd<T> {
+  using typename Simd<T>::Vector;
+  using Simd<T>::kLanes, Simd<T>::Load, Simd<T>::Store;
+
   static constexpr int64_t kTileColumns = kVectors * kLanes;
 
   static int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -48,9 +48,6 @@ struct Kernel {
       }
     }
   }
-
-  static Vector Load(const T* from) { return *reinterpret_cast<const UnalignedVector*>(from); }
-  static void Store(T* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }
 
   /// One tile of out (+)= strip @ panel; `rows` and `columns` of it lie inside out.
   static void MultiplyTile(const T* strip, const T* panel, T* out, int64_t row_stride, int64_t rows, int64_t depth,
@@ -105,4 +102,15 @@ struct Kernel {
 };
 
 }  // namespace
+
+namespace NEEDLE_ISA {
+
+template <typename T>
+GemmKernels<T> TableOfGemm() {
+  return Kernel<T>::Table();
+}
+template GemmKernels<float> TableOfGemm<float>();
+template GemmKernels<double> TableOfGemm<double>();
+
+}  // namespace NEEDLE_ISA
 }  // namespace needle

@@ -1,0 +1,42 @@
+// What a file in simd/ stands on: vectors as wide as the instruction set that it is being compiled for.
+//
+// Everything here, and everything in such a file but the functions that its header declares, has internal linkage, and
+// no inline function of another header may be called but those that take no part in the loops: what two files share
+// could be linked in the version that the machine cannot run.  tests/architecture looks for such symbols.
+#ifndef NEEDLE_KERNELS_SIMD_VECTOR_H_
+#define NEEDLE_KERNELS_SIMD_VECTOR_H_
+
+#include <cstdint>
+
+#ifndef NEEDLE_ISA
+#error "files in simd/ are compiled with -DNEEDLE_ISA=baseline, avx2 or avx512"
+#endif
+
+namespace needle {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int64_t kVectorBytes = 64, kRegisters = 32;
+#elif defined(__AVX2__)
+constexpr int64_t kVectorBytes = 32, kRegisters = 16;
+#elif defined(__aarch64__)
+constexpr int64_t kVectorBytes = 16, kRegisters = 32;
+#else
+constexpr int64_t kVectorBytes = 16, kRegisters = 16;
+#endif
+
+template <typename T>
+struct Simd {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  typedef T UnalignedVector __attribute__((vector_size(kVectorBytes), aligned(sizeof(T))));
+
+  static constexpr int64_t kLanes = kVectorBytes / static_cast<int64_t>(sizeof(T));
+
+  static Vector Load(const T* from) { return *reinterpret_cast<const UnalignedVector*>(from); }
+  static void Store(T* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }
+};
+
+}  // namespace
+}  // namespace needle
+
+#endif  // NEEDLE_KERNELS_SIMD_VECTOR_H_
