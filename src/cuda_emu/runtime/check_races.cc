@@ -26,7 +26,7 @@ Touch TouchOf(const Access& access, uint8_t bytes) {
           block.epoch,
           ShortPc(access.pc),
           static_cast<uint16_t>(thread),
-          block.warps[thread / kWarpSize].epoch,
+          block.warp_epochs[thread / kWarpSize],
           bytes,
           access.atomic};
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 
 #include "arena.h"
 #include "checks.h"
@@ -72,6 +73,13 @@ void ForgetHangingFibers(Worker& worker) {
   }
 }
 
+// Who asks is this thread itself, or a handler of its signals: no fence for others is needed, which would cost as much
+// as thirty threads of the block.
+void SetInKernel(Worker& worker, bool in_kernel) {
+  worker.in_kernel.store(in_kernel, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
 void BeginBlock(Worker& worker, uint32_t linear, uint3 index) {
   Block& block = worker.block;
   block.linear = linear;
@@ -82,7 +90,7 @@ void BeginBlock(Worker& worker, uint32_t linear, uint3 index) {
   block.waiting = worker.ready = FiberQueue();
   block.count = block.any = 0;
   block.all = 1;
-  for (Warp& warp : block.warps) warp.epoch = 0;
+  std::fill(std::begin(block.warp_epochs), std::end(block.warp_epochs), 0);
   worker.failed = worker.timed_out = false;
   if (options.order == Order::kRandom) std::shuffle(worker.order.begin(), worker.order.end(), worker.random);
   PoisonShared();
@@ -128,7 +136,7 @@ void RunBlock(uint32_t linear, uint3 index) {
   Worker& worker = *this_worker;
   Block& block = worker.block;
   BeginBlock(worker, linear, index);
-  worker.in_kernel = true;
+  SetInKernel(worker, true);
   while (!worker.failed && (block.started > 0 || block.queue.next < block.queue.size)) {
     if (Fiber* fiber = PickNext()) {
       SwitchTo(fiber, &worker.scheduler_sp);
@@ -137,7 +145,7 @@ void RunBlock(uint32_t linear, uint3 index) {
     }
   }
   if (!worker.failed) CheckCanaries();
-  worker.in_kernel = false;
+  SetInKernel(worker, false);
   worker.running = nullptr;
   checks->BlockEnds();
   if (worker.failed) ForgetHangingFibers(worker);

@@ -103,7 +103,7 @@ void EndMeeting(Meeting& meeting, unsigned warp) {
     (fiber != nullptr ? fiber : worker.running)->result = ResultOf(meeting, lane, ballot, warp);
     if (fiber != nullptr) worker.ready.Push(fiber);
   }
-  worker.block.warps[warp].epoch++;
+  worker.block.warp_epochs[warp]++;
   meeting.used = false;
   if (worker.failed && worker.running != nullptr) LeaveKernel();
 }

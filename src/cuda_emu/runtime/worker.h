@@ -72,7 +72,6 @@ struct Meeting {
 
 struct Warp {
   Meeting meetings[16];  // as many masks may be met at once: tiles of two lanes
-  uint16_t epoch;        // how many collectives are over
 };
 
 struct Block {
@@ -89,6 +88,7 @@ struct Block {
   int results[3];       // those of the last barrier, by BarrierResult
 
   Warp warps[kMaxWarps];
+  uint16_t warp_epochs[kMaxWarps];  // how many collectives of each warp are over; together, as each block clears them
 
   /// Threads that have not ended.
   unsigned Unfinished() const { return queue.size - queue.next + started; }

@@ -90,7 +90,7 @@ CUDA_EMU_UNCHECKED inline unsigned LinearThread() {
 /// loop, any other becomes fibers, and nothing has to be known beforehand.
 template <class Body>
 CUDA_EMU_UNCHECKED void RunThreads(ThreadQueue* queue, const void* pointer) {
-  const Body& body = *static_cast<const Body*>(pointer);
+  const Body body = *static_cast<const Body*>(pointer);  // a copy: so the arguments stay in registers
   if (queue->order == nullptr && blockDim.y * blockDim.z == 1) {
     for (unsigned t; (t = queue->next) < queue->size;) {
       queue->next = t + 1;
@@ -146,7 +146,7 @@ struct Launcher {
     std::tuple<std::decay_t<Args>...> arguments(std::forward<Args>(args)...);
     PointerArgument pointers[sizeof...(Args) + 1];
     const size_t n_pointers = CollectPointers(arguments, pointers);
-    auto body = [&arguments, kernel = this->kernel] { std::apply(kernel, arguments); };
+    auto body = [arguments, kernel = this->kernel] { std::apply(kernel, arguments); };
     RunGrid({config, &RunThreads<decltype(body)>, &body, &arguments, sizeof(arguments), pointers, n_pointers});
   }
 };
