@@ -1,43 +1,114 @@
-"""Measure needle beside the peers that are installed.
+"""Measure needle beside the peers that are installed: NumPy, PyTorch, and what the machine can do at most.
 
-    python -m benchmarks [gemm|models|overhead|all]
+    python -m benchmarks [SUITE …]        gemm conv ops models overhead memory scaling, or all
 
 Each answer is compared before it is timed. Peers take turns within one run; only ratios within one run mean something.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "apps"), str(ROOT)]  # this tree's needle, whatever else is installed
+from . import machine, pictures, report
+from .harness import QUICK, ROOT, Effort, Pool, Result, Trouble, measure, tasks_of
+from .suites import SUITES, THREADS, Task, probes
 
-from benchmarks import suites
-from benchmarks.harness import machine, measure, table
-
-REPORT = ROOT / "out" / "benchmarks.json"
+OUT = ROOT / "out" / "benchmarks"
 
 
-def main() -> int:
-    wanted = sys.argv[1] if len(sys.argv) > 1 else "all"
-    if wanted not in (*suites.SUITES, "all"):
-        print(f"benchmarks: no suite {wanted!r}; there are {', '.join(suites.SUITES)} and all", file=sys.stderr)
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    unknown = [s for s in options.suites if s not in (*SUITES, "all")]
+    if unknown:
+        print(f"benchmarks: no suite {unknown[0]!r}; there are {', '.join(SUITES)} and all", file=sys.stderr)
         return 2
-    results = []
-    for name, suite in suites.SUITES.items():
-        for task in suite() if wanted in (name, "all") else []:
-            print(f"{name}: {task.name}", file=sys.stderr, flush=True)
-            results.append(measure(task))
-    facts = machine()
-    print(", ".join(f"{key} {value}" for key, value in facts.items()))
-    print(table(results))
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(json.dumps({"machine": facts, "results": [r._asdict() for r in results]}, indent=1) + "\n")
-    print(f"all times: {REPORT.relative_to(ROOT)}")
+    if options.report:
+        return show(options)
+    wanted = list(SUITES) if "all" in options.suites else options.suites
+    tasks = [*probes(options.quick), *(t for s in wanted for t in tasks_of(SUITES[s], options.quick, options.only))]
+    facts, pool = machine.facts(), Pool(options.torch, tuple(options.without))
+    results, troubles = run(tasks, pool, options)
+    found = report.document({**facts, "threads": str(THREADS), **pool.facts}, pool.absent, results)
+    write(found, options)
+    for line in troubles:
+        print(f"benchmarks: {line}", file=sys.stderr)
+    return 1 if troubles else 0
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("suites", nargs="*", default=["all"], metavar="SUITE", help=f"{', '.join(SUITES)} or all")
+    parser.add_argument("--only", default="", metavar="TEXT", help="tasks whose name holds this")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, two turns: tries the program, measures nothing"
+    )
+    parser.add_argument(
+        "--turns", type=int, default=Effort().turns, help="of each peer that count (at least 7 to publish)"
+    )
+    parser.add_argument("--compile", action="store_true", help="torch.compile too, on training steps")
+    parser.add_argument("--torch", default=os.environ.get("NEEDLE_BENCH_TORCH", ""), metavar="PYTHON",
+                        help="the interpreter of an environment with PyTorch, if this one has none")  # fmt: skip
+    parser.add_argument("--without", nargs="*", default=[], metavar="PEER", help="peers to leave out")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder for results.json and pictures")
+    parser.add_argument(
+        "--report", nargs="+", type=Path, default=[], metavar="FILE", help="only show earlier results, as one"
+    )
+    return parser.parse_args(arguments)
+
+
+def run(tasks: list[Task], pool: Pool, options: argparse.Namespace) -> tuple[list[Result], list[str]]:
+    """The results, and a line for each task that went wrong."""
+    effort = QUICK if options.quick else Effort(turns=options.turns)
+    results, troubles = [], []
+    try:
+        for task in tasks:
+            print(f"{task.suite}: {task.name}", file=sys.stderr, flush=True)
+            if options.compile and task.suite == "models":
+                task = task._replace(peers=(*task.peers, "torch:compile"))
+            try:
+                results.append(measure(task, pool, effort))
+            except Trouble as trouble:
+                troubles.append(f"{task.suite}/{task.name}: {trouble}")
+    finally:
+        pool.close()
+    return results, troubles
+
+
+def write(found: dict[str, Any], options: argparse.Namespace) -> None:
+    """Numbers and pictures into files; the table on the screen."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "results.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(f"{key}: {value}" for key, value in found["machine"].items()))
+    for peer, why in found["absent"].items():
+        print(f"without {peer}: {why}")
+    report.print_table(found)
+    disturbed = [r["task"] for r in found["results"] if (r["others"] or 0) > 0.25]
+    if disturbed:
+        print(f"other programs took more than a quarter of a CPU during: {', '.join(disturbed)}")
+    drawn = pictures.draw(found, options.out)
+    print(f"in {options.out}: results.json" + "".join(f", {path.name}" for path in drawn))
+
+
+def show(options: argparse.Namespace) -> int:
+    """Earlier results as one document: the later file's where both have a task."""
+    try:
+        documents = [report.load(path) for path in options.report]
+    except report.BadReport as trouble:
+        print(f"benchmarks: {trouble}", file=sys.stderr)
+        return 2
+    merged = {(r["suite"], r["task"]): r for d in documents for r in d["results"]}
+    facts = {key: value for d in documents for key, value in d["machine"].items()}
+    write({**documents[-1], "machine": facts, "results": list(merged.values())}, options)
+    (options.out / "table.md").write_text(
+        report.markdown_table(documents[-1] | {"results": list(merged.values())}) + "\n"
+    )
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

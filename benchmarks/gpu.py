@@ -9,10 +9,13 @@ GPU; its times say nothing about one. A time is that of ten launches and of read
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +25,9 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "apps"), str(ROOT)]  # this tre
 import needle as ndl
 from needle import backend_ndarray as nd
 
-from benchmarks.harness import Task, machine, measure, table
+from benchmarks import machine, report
+from benchmarks.harness import Effort, Result, take_turns
+from benchmarks.suites import Task
 
 CALLS = 10  # launches between two reads: a read waits for the GPU
 
@@ -37,16 +42,13 @@ def main() -> int:
     if not device.enabled():
         print(f"benchmarks.gpu: {device}: {device.absence}", file=sys.stderr)
         return 1
-    results = []
     with nd.device(device):
-        for task in tasks(16 if options.small else 1):
-            print(f"gpu: {task.name}", file=sys.stderr, flush=True)
-            results.append(measure(task))
-    facts = {"device": repr(device), **facts_of(device), **machine()}
-    print(", ".join(f"{key} {value}" for key, value in facts.items()))
-    print(table(results))
+        results = [measure(launch) for launch in launches(16 if options.small else 1)]
+    found = report.document({"device": repr(device), **facts_of(device), **machine.facts()}, {}, results)
+    print(", ".join(f"{key} {value}" for key, value in found["machine"].items()))
+    report.print_table(found)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"machine": facts, "results": [r._asdict() for r in results]}, indent=1) + "\n")
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
     print(f"all times: {options.out}")
     return 0
 
@@ -56,7 +58,29 @@ def facts_of(device: nd.BackendDevice) -> dict[str, str]:
     return {name: str(value) for name, value in device.device_facts().items()}
 
 
-def tasks(divide: int) -> Iterator[Task]:
+class Launch(NamedTuple):
+    """CALLS launches of the same work, once by a call of each peer's function."""
+
+    name: str
+    peers: dict[str, Callable[[], object]]
+    flop: float = 0.0  # of such a call
+
+
+def measure(launch: Launch) -> Result:
+    """Peers here share a process: the GPU works, and their threads only wait for it."""
+    print(f"gpu: {launch.name}", file=sys.stderr, flush=True)
+    turns = {peer: functools.partial(seconds_of, function) for peer, function in launch.peers.items()}
+    task = Task("gpu", launch.name, "launch", {}, tuple(launch.peers), flop=launch.flop)
+    return Result(task, take_turns(turns, Effort(pause=0.0)))
+
+
+def seconds_of(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def launches(divide: int) -> Iterator[Launch]:
     """The work to measure, each length divided by a number."""
     for n in (1024, 4096):
         yield product(n // divide, "fast")
@@ -71,10 +95,10 @@ def tasks(divide: int) -> Iterator[Task]:
     )
 
 
-# ---- tasks ----------------------------------------------------------------------------------------------------------
+# ---- work ------------------------------------------------------------------------------------------------------------
 
 
-def product(n: int, mode: str) -> Task:
+def product(n: int, mode: str) -> Launch:
     a, b = numbers(n, n), numbers(n, n)
     left, right = nd.array(a), nd.array(b)
 
@@ -84,46 +108,46 @@ def product(n: int, mode: str) -> Task:
 
     check(run(), a.astype(np.float64) @ b, terms=n)
     work = 2.0 * n**3 * CALLS
-    return Task(f"{n} x {n} product, {mode}", peers(run, lambda torch: torch.matmul, a, b), 1, work)
+    return Launch(f"{n} x {n} product, {mode}", peers(run, lambda torch: torch.matmul, a, b), work)
 
 
-def elementwise(side: int) -> Task:
+def elementwise(side: int) -> Launch:
     a, b = numbers(side, side), numbers(side, side)
     left, right = nd.array(a), nd.array(b)
     check(left + right, a + b)
-    return Task(f"{side} x {side} sum of two", peers(lambda: left + right, lambda torch: torch.add, a, b), 1)
+    return Launch(f"{side} x {side} sum of two", peers(lambda: left + right, lambda torch: torch.add, a, b))
 
 
-def transposed(side: int) -> Task:
+def transposed(side: int) -> Launch:
     a = numbers(side, side)
     view = nd.array(a).permute((1, 0))
     check(view.compact(), a.T)
-    return Task(f"{side} x {side} compact of a transpose", peers(view.compact, lambda torch: compact_transpose, a), 1)
+    return Launch(f"{side} x {side} compact of a transpose", peers(view.compact, lambda torch: compact_transpose, a))
 
 
 def compact_transpose(a: object) -> object:
     return a.T.contiguous()  # type: ignore[attr-defined]
 
 
-def rows_summed(side: int) -> Task:
+def rows_summed(side: int) -> Launch:
     a = numbers(side, side)
     array = nd.array(a)
     check(array.sum(axis=1), a.astype(np.float64).sum(1), terms=side)
-    return Task(
-        f"{side} x {side} sums of rows", peers(lambda: array.sum(axis=1), lambda torch: lambda x: x.sum(1), a), 1
+    return Launch(
+        f"{side} x {side} sums of rows", peers(lambda: array.sum(axis=1), lambda torch: lambda x: x.sum(1), a)
     )
 
 
-def softmax(side: int) -> Task:
+def softmax(side: int) -> Launch:
     a = numbers(side, side)
     tensor = ndl.Tensor(a, requires_grad=False)
     exp = np.exp(a.astype(np.float64) - a.max(1, keepdims=True))
     check(ndl.ops.softmax(tensor).cached_data, exp / exp.sum(1, keepdims=True), terms=side)
     ours = lambda: ndl.ops.softmax(tensor).cached_data
-    return Task(f"{side} x {side} softmax of rows", peers(ours, lambda torch: lambda x: torch.softmax(x, 1), a), 1)
+    return Launch(f"{side} x {side} softmax of rows", peers(ours, lambda torch: lambda x: torch.softmax(x, 1), a))
 
 
-def convolution(batch: int) -> Task:
+def convolution(batch: int) -> Launch:
     a, k = numbers(batch, 32, 32, 16), numbers(3, 3, 16, 32)
     images, kernel = ndl.Tensor(a, requires_grad=False), ndl.Tensor(k, requires_grad=False)
     ours = lambda: ndl.ops.conv(images, kernel, padding=1).cached_data
@@ -131,8 +155,8 @@ def convolution(batch: int) -> Task:
         wanted = ours().numpy()
     check(ours(), wanted, terms=3 * 3 * 16)
     peer = lambda torch: lambda x, w: torch.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1)
-    return Task(
-        f"convolution of {batch} x 32 x 32 x 16", peers(ours, peer, a, k), 1, 2.0 * CALLS * 9 * 16 * 32 * 1024 * batch
+    return Launch(
+        f"convolution of {batch} x 32 x 32 x 16", peers(ours, peer, a, k), 2.0 * CALLS * 9 * 16 * 32 * 1024 * batch
     )
 
 
