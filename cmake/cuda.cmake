@@ -20,7 +20,8 @@ endif()
 file(GLOB needle_typed_cuda "${PROJECT_SOURCE_DIR}/src/bindings/kernels_cuda.c[cu]")
 if(needle_typed_cuda)
   file(GLOB needle_kernel_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.c[cu]")
-  list(APPEND needle_typed_cuda ${needle_kernel_files} "${PROJECT_SOURCE_DIR}/src/kernels/buffer.cc")
+  list(APPEND needle_typed_cuda ${needle_kernel_files} "${PROJECT_SOURCE_DIR}/src/kernels/buffer.cc"
+    "${PROJECT_SOURCE_DIR}/src/kernels/caching_allocator.cc")
 endif()
 
 # The bindings of the course's file, compiled once for all modules made of it: see needle_want_bindings.

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "memory_source.h"
 #include "registered.h"
 
 namespace needle {
@@ -19,24 +20,39 @@ using Dims = std::vector<int64_t>;  // a shape, or strides in elements (which ma
 constexpr size_t kAlignment = 64;  // one cache line, and the widest vector register
 constexpr size_t kTile = 8;        // matmul_tiled works on kTile x kTile blocks
 
+inline void* AllocateAligned(int64_t bytes) {
+  return ::operator new(static_cast<size_t>(bytes), std::align_val_t{kAlignment});
+}
+
+inline void FreeAligned(void* memory, int64_t /*bytes*/) noexcept {
+  ::operator delete(memory, std::align_val_t{kAlignment});
+}
+
+/// What arrays made from now on ask for memory.
+inline MemorySource memory_source{&AllocateAligned, &FreeAligned};
+
 /// Flat storage of `size` floats, not initialised.  Shape, strides and offset live in Python.
 struct AlignedArray {
-  explicit AlignedArray(size_t size) : ptr(Allocate(size)), size(size) {}
+  explicit AlignedArray(size_t size) : ptr(nullptr), size(size), free_(memory_source.free) {
+    if (size > INT64_MAX / sizeof(scalar_t)) throw std::bad_alloc();
+    bytes_ = static_cast<int64_t>(size * sizeof(scalar_t));
+    ptr = static_cast<scalar_t*>(memory_source.allocate(bytes_));
+  }
   AlignedArray(const AlignedArray&) = delete;
   AlignedArray& operator=(const AlignedArray&) = delete;
-  ~AlignedArray() { ::operator delete(ptr, std::align_val_t{kAlignment}); }
+  ~AlignedArray() {
+    if (free_) free_(ptr, bytes_);
+  }
 
   scalar_t* ptr;
   size_t size;
 
  protected:
-  AlignedArray(scalar_t* ptr, size_t size) : ptr(ptr), size(size) {}
+  AlignedArray(scalar_t* ptr, size_t size) : ptr(ptr), size(size) {}  // somebody else's memory
 
  private:
-  static scalar_t* Allocate(size_t size) {
-    if (size > SIZE_MAX / sizeof(scalar_t)) throw std::bad_alloc();
-    return static_cast<scalar_t*>(::operator new(size * sizeof(scalar_t), std::align_val_t{kAlignment}));
-  }
+  void (*free_)(void* memory, int64_t bytes) noexcept = nullptr;  // of the source that the memory came from
+  int64_t bytes_ = 0;
 };
 
 /// A formula that is still blank: NEEDLE_EWISE_UNARY(Log, "ewise_log", Blank("hw3/ewise_log")).

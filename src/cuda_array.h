@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "memory_source.h"
 #include "registered.h"
 
 namespace needle {
@@ -15,12 +16,6 @@ namespace cuda {
 
 using scalar_t = float;
 using Dims = std::vector<int64_t>;  // a shape, or strides in elements (which may be negative)
-
-/// Who gives memory on the device and takes it back.
-struct MemorySource {
-  void* (*allocate)(int64_t bytes);
-  void (*free)(void* memory, int64_t bytes) noexcept;
-};
 
 /// What arrays made from now on ask for memory.  Without it they ask CUDA itself, which waits for all kernels.
 void SetMemorySource(const MemorySource& source);

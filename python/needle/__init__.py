@@ -22,6 +22,12 @@ from .serialize import load, load_checkpoint, save, save_checkpoint
 import importlib
 
 # <<< hw3
+# >>> hw4
+# isort: split
+from . import resources
+from .resources import empty_cache, memory_stats, num_threads, reset_peak_memory, set_num_threads
+
+# <<< hw4
 
 __version__ = "0.1.0"
 
@@ -49,6 +55,10 @@ __all__ += [
 ]
 
 # <<< hw2
+# >>> hw4
+__all__ += ["empty_cache", "memory_stats", "num_threads", "reset_peak_memory", "resources", "set_num_threads"]
+
+# <<< hw4
 # >>> hw3
 __all__ += ["backend_ndarray", "device_report"]  # noqa: F405 - by __getattr__ below
 

@@ -51,6 +51,7 @@ void ExportStorage(py::module_& m) {
   m.def("wrap", &Wrap, py::arg("np_array"));
   m.def("from_numpy", &FromNumpy, py::arg("np_array"), py::arg("out"));
   m.def("to_numpy", &ToNumpy, py::arg("a"), py::arg("shape"), py::arg("strides"), py::arg("offset"));
+  ExportMemory(m);
   m.def("num_threads", &NumThreads);
   m.def("set_num_threads", &SetNumThreads, py::arg("threads"));
   m.def("isa", [] { return Name(IsaInUse()); });

@@ -1,13 +1,11 @@
 // The Python module around the library's CUDA kernels: what is special about memory that only the GPU can read, and the
 // fused kernels.  One source for kernels_cuda, kernels_cuda_emu and kernels_cuda_emu_check; NEEDLE_KERNELS_MODULE says
 // which.
-#include "../kernels/cuda/allocator.h"
 #include "../kernels/cuda/convolution.h"
 #include "../kernels/cuda/layer_norm.h"
 #include "../kernels/cuda/optimizer.h"
 #include "../kernels/cuda/softmax.h"
 #include "../kernels/cuda/transfer.h"
-#include "../kernels/memory.h"
 #include "typed_kernels.h"
 
 namespace needle {
@@ -51,12 +49,6 @@ py::array ToNumpy(const Buffer& a, const Dims& shape, const Dims& strides, int64
   return copy;
 }
 
-py::dict MemoryStats() {
-  const cuda::MemoryStats stats = cuda::Allocator::Get().Stats();
-  return py::dict(py::arg("live") = stats.live, py::arg("cached") = stats.cached, py::arg("peak") = stats.peak,
-                  py::arg("system_allocations") = stats.system_allocations);
-}
-
 // ---- the module -----------------------------------------------------------------------------------------------------
 
 void ExportStorage(py::module_& m) {
@@ -64,13 +56,7 @@ void ExportStorage(py::module_& m) {
   m.def("from_numpy", &FromNumpy, py::arg("np_array"), py::arg("out"));
   m.def("to_numpy", &ToNumpy, py::arg("a"), py::arg("shape"), py::arg("strides"), py::arg("offset"));
   m.def("synchronize", &cuda::Synchronize, release_gil);
-  m.def("memory_stats", &MemoryStats);
-  // for the course's arrays, which live in a module of their own: one cache serves both
-  m.def("_memory_source", [] {
-    return std::make_pair(reinterpret_cast<uintptr_t>(&AllocateMemory), reinterpret_cast<uintptr_t>(&FreeMemory));
-  });
-  m.def("empty_cache", [] { cuda::Allocator::Get().EmptyCache(); }, release_gil);
-  m.def("reset_peak", [] { cuda::Allocator::Get().ResetPeak(); });
+  ExportMemory(m);
 }
 
 void ExportRows(py::module_& m) {

@@ -17,6 +17,7 @@
 #include "../kernels/elementwise.h"
 #include "../kernels/gather.h"
 #include "../kernels/matmul.h"
+#include "../kernels/memory.h"
 #include "../kernels/reductions.h"
 #include "../kernels/rows.h"
 #include "../kernels/strided.h"
@@ -107,6 +108,23 @@ py::class_<Buffer> ExportBuffer(py::module_& m, py::class_<Buffer> buffer) {
   m.def("_view", &ViewOf, py::arg("address"), py::arg("size"), py::arg("dtype"), py::arg("owner"));
   m.def("allocated_bytes", &AllocatedBytes);
   return buffer;
+}
+
+py::dict StatsAsDict() {
+  const MemoryStats stats = MemoryAllocator().Stats();
+  return py::dict(py::arg("live") = stats.live, py::arg("cached") = stats.cached, py::arg("peak") = stats.peak,
+                  py::arg("system_allocations") = stats.system_allocations);
+}
+
+/// What can be asked of the allocator, and told to it.
+void ExportMemory(py::module_& m) {
+  m.def("memory_stats", &StatsAsDict);
+  m.def("empty_cache", [] { MemoryAllocator().EmptyCache(); }, release_gil);
+  m.def("reset_peak", [] { MemoryAllocator().ResetPeak(); });
+  // for the course's arrays, which live in a module of their own: one cache serves both
+  m.def("_memory_source", [] {
+    return std::make_pair(reinterpret_cast<uintptr_t>(&AllocateMemory), reinterpret_cast<uintptr_t>(&FreeMemory));
+  });
 }
 
 void ExportElementwise(py::module_& m) {

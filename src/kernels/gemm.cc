@@ -42,7 +42,7 @@ struct Block {
 
   /// The part of out in rows [row, row_end) and columns [column, column_end), block of rows by block of rows.
   void Multiply(const T* panels, int64_t row, int64_t row_end, int64_t column, int64_t column_end) const {
-    thread_local Scratch scratch;
+    Scratch scratch;
     const int64_t step = kRows / kernels.tile_rows * kernels.tile_rows;
     T* strips = scratch.Get<T>(static_cast<size_t>(step * depth));
     for (; row < row_end; row += step) {
@@ -71,7 +71,7 @@ struct Block {
 template <typename T>
 void Gemm(const T* a, const T* b, T* out, int64_t rows, int64_t inner, int64_t columns) {
   const GemmKernels<T> kernels = NEEDLE_DISPATCH(TableOfGemm<T>)();
-  thread_local Scratch scratch;
+  Scratch scratch;
   if (inner == 0) return std::fill(out, out + rows * columns, T(0));
 
   const int64_t depth_step = CeilDiv(inner, CeilDiv(inner, kDepth));  // equal blocks, none of them thin

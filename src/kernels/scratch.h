@@ -1,9 +1,12 @@
-// Work space that a thread keeps from one call to the next: fresh pages cost as much as filling them.
+// Work space for one call: a variable of the function that needs it.  What it gives back at the end the allocator keeps
+// for the next call, so that it costs little, and no thread hoards what it once needed.
 #ifndef NEEDLE_KERNELS_SCRATCH_H_
 #define NEEDLE_KERNELS_SCRATCH_H_
 
 #include <cstddef>
-#include <new>
+#include <cstdint>
+
+#include "memory.h"
 
 namespace needle {
 
@@ -12,30 +15,24 @@ class Scratch {
   Scratch() = default;
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { Free(); }
+  ~Scratch() { FreeMemory(memory_, bytes_); }
 
   /// 64-byte aligned room for `count` elements, not initialised; what was there before is gone.
   template <typename T>
   T* Get(size_t count) {
-    if (count * sizeof(T) > bytes_) {
-      Free();
-      memory_ = ::operator new(count * sizeof(T), kAlignment);
-      bytes_ = count * sizeof(T);
+    const int64_t bytes = static_cast<int64_t>(count * sizeof(T));
+    if (bytes > bytes_ || !memory_) {
+      FreeMemory(memory_, bytes_);
+      memory_ = nullptr;
+      memory_ = AllocateMemory(bytes);
+      bytes_ = bytes;
     }
     return static_cast<T*>(memory_);
   }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-
-  void Free() {
-    ::operator delete(memory_, kAlignment);
-    memory_ = nullptr;
-    bytes_ = 0;
-  }
-
   void* memory_ = nullptr;
-  size_t bytes_ = 0;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace needle

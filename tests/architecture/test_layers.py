@@ -24,7 +24,7 @@ FLOORS = [  # ground first; a file may import only from floors below its own, or
     ["functional"],
     ["core"],
     ["optimizers"],
-    ["nn", "optim", "data", "compiler", "testing", "visualize", "serialize", "profile"],
+    ["nn", "optim", "data", "compiler", "testing", "visualize", "serialize", "profile", "resources"],
     ["distributed"],
     ["__init__"],
 ]

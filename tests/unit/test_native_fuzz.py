@@ -22,7 +22,7 @@ import pytest
 
 PYTHON = Path(__file__).parents[2] / "python"
 CALLS = 100_000 if os.environ.get("NEEDLE_HYPOTHESIS") == "long" else 10_000
-PRIVATE = {"_view"}  # the one function that trusts an address
+PRIVATE = {"_view", "_set_memory_source"}  # the two functions that trust an address
 SETTERS = {"set_num_threads"}  # fuzzed, but with numbers that start no thousand threads
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
 MARGIN = 64
@@ -165,6 +165,7 @@ class Fuzzer:
             "wrap": lambda: [np.ones(size, dtype)],
             "Array": lambda: [size],
             "Buffer": lambda: [size, dtype],
+            "set_isa": lambda: [rng.choice(self.module.available_isas())],
             "fill": lambda: [handle(size, dtype), 1],
             "cast": lambda: [handle(size, dtype), handle(size, real)],
             "where": lambda: [handle(size, "bool"), *(handle(size, dtype) for _ in range(3))],

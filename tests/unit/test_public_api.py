@@ -12,7 +12,7 @@ from needle import backend_ndarray as nd
 from needle import nn, optim
 
 MODULES = ["ops", "init", "nn", "optim", "data", "functional", "testing", "serialize", "visualize", "profile"]
-MODULES += ["backend_ndarray"]
+MODULES += ["backend_ndarray", "resources"]
 CLASSES = [ndl.Tensor, ndl.TensorTuple, nd.NDArray, nd.BackendDevice, nn.Module, optim.Optimizer, optim.LRScheduler]
 
 

@@ -17,7 +17,8 @@ DEVICES = words("""
 TRANSFORMS = words("grad value_and_grad vjp jvp hvp hessian")
 RECORDING = words("enable_grad no_grad is_recording execution_hook detect_anomaly")
 FILES = words("save load save_checkpoint load_checkpoint")
-MODULES = words("autograd backend_ndarray data init kernels nn ops optim profile serialize testing visualize")
+MODULES = words("autograd backend_ndarray data init kernels nn ops optim profile resources serialize testing visualize")
+RESOURCES = words("empty_cache memory_stats num_threads reset_peak_memory set_num_threads")
 
 MAKERS = words("""
     arange constant empty eye from_numpy full kaiming_normal kaiming_uniform linspace one_hot ones ones_like rand randb
@@ -38,7 +39,7 @@ OPTIMIZERS = words("""
 
 def test_names_at_the_top() -> None:
     assert set(init.__all__) == MAKERS
-    chosen = TENSORS | DEVICES | TRANSFORMS | RECORDING | FILES | MODULES | MAKERS | set(ops.__all__)
+    chosen = TENSORS | DEVICES | TRANSFORMS | RECORDING | FILES | MODULES | MAKERS | RESOURCES | set(ops.__all__)
     assert set(needle.__all__) == chosen
     assert len(needle.__all__) == len(chosen)
 
@@ -49,6 +50,6 @@ def test_names_of_layers_and_optimizers() -> None:
 
 
 def test_public_names_have_docstrings() -> None:
-    for module, names in ((nn, LAYERS), (optim, OPTIMIZERS), (init, MAKERS), (needle, TRANSFORMS | FILES)):
+    for module, names in ((nn, LAYERS), (optim, OPTIMIZERS), (init, MAKERS), (needle, TRANSFORMS | FILES | RESOURCES)):
         silent = [name for name in sorted(names) if not getattr(module, name).__doc__]
         assert not silent, f"{module.__name__}: without a docstring: {silent}"

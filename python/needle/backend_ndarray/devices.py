@@ -34,13 +34,16 @@ class BackendDevice:
         wrappers: dict[str, Callable] | None = None,
         absence: str | Callable[[], str] = "",
         remark: str = "",
+        typed: ModuleType | None = None,
     ) -> None:
         """By dtype, what makes storage of n elements, and what makes storage of a NumPy array's own memory.
 
         absence: why there is no module, if there is none, or what finds out.  remark: what repr() adds to the name.
+        typed: the module of the library's kernels.
         """
         self.name = name
         self.mod = mod
+        self.typed = typed
         self.wrappers = wrappers or {}
         self._storage = storage or ({} if mod is None else {"float32": mod.Array})
         self._absence = absence or f"{name} is not built; run 'make lib'"
@@ -214,7 +217,7 @@ def _native_device(name: str, absence: str | Callable[[], str], modules: str = "
         native.register_typed(name, typed, course)
         if hasattr(typed, "_memory_source") and hasattr(course, "_set_memory_source") and not remark:
             course._set_memory_source(*typed._memory_source())  # an emulator tells more if every array is its own
-    return BackendDevice(name, course, storage, wrappers, remark=remark)
+    return BackendDevice(name, course, storage, wrappers, remark=remark, typed=typed)
 
 
 cpu(), cpu_numpy()  # at import, so that the registry is complete, and a module of another Python is reported
