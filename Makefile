@@ -66,7 +66,7 @@ browser-test:  ## a learner's first minutes in a real browser; says what to inst
 release:  ## what a course publishes, without an answer, as folder and zip [OUT=folder]
 	$(course) release $(call to,release)
 
-bench: lib  ## benchmarks, with the peers that are installed [SUITE=gemm|conv|ops|models|overhead|memory|scaling|all]
+bench: lib  ## benchmarks, with the peers that are installed [SUITE=gemm|sizes|conv|ops|models|overhead|memory|scaling|all]
 	@$(in_env) -m benchmarks $(SUITE)
 
 format:  ## rewrite the sources in the house style

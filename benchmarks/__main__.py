@@ -1,6 +1,6 @@
 """Measure needle beside the peers that are installed: NumPy, PyTorch, and what the machine can do at most.
 
-    python -m benchmarks [SUITE …]        gemm conv ops models overhead memory scaling, or all
+    python -m benchmarks [SUITE …]        gemm sizes conv ops models overhead memory scaling, or all
 
 Each answer is compared before it is timed. Peers take turns within one run; only ratios within one run mean something.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ OUT = ROOT / "out" / "benchmarks"
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was measured is kept
     unknown = [s for s in options.suites if s not in (*SUITES, "all")]
     if unknown:
         print(f"benchmarks: no suite {unknown[0]!r}; there are {', '.join(SUITES)} and all", file=sys.stderr)
@@ -74,6 +76,8 @@ def run(tasks: list[Task], pool: Pool, options: argparse.Namespace) -> tuple[lis
                 results.append(measure(task, pool, effort))
             except Trouble as trouble:
                 troubles.append(f"{task.suite}/{task.name}: {trouble}")
+    except KeyboardInterrupt:
+        troubles.append(f"stopped during {task.suite}/{task.name}; what was measured before is kept")
     finally:
         pool.close()
     return results, troubles

@@ -36,9 +36,13 @@ def records(document: dict[str, Any], suite: str) -> list[dict[str, Any]]:
     return [r for r in document["results"] if r["suite"] == suite and "needle" in r["measured"]]
 
 
+def products(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return records(document, "gemm") + records(document, "sizes")
+
+
 def gemm(axes: Any, document: dict[str, Any]) -> bool:
     """GFLOP/s of square products over their size."""
-    square = [r for r in records(document, "gemm") if r["task"].endswith("³")]
+    square = [r for r in products(document) if r["task"].endswith("³")]
     square.sort(key=lambda r: r["flop"])
     if len(square) < 2:
         return False
@@ -98,7 +102,7 @@ def scaling(axes: Any, document: dict[str, Any]) -> bool:
 def roofline(axes: Any, document: dict[str, Any]) -> bool:
     """GFLOP/s over operations a byte, under what memory and arithmetic allow.  (Williams, Waterman, Patterson 2009)"""
     ceiling = limits(document)
-    found = [r for r in records(document, "gemm") if r["flop"] and r["bytes"] and r["threads"] > 1]
+    found = [r for r in products(document) if r["threads"] > 1]
     if not found or not {"fma", "add"} <= ceiling.keys():
         return False
     intensities = [2.0**i for i in range(-3, 11)]

@@ -54,15 +54,19 @@ SWEEP = (8, 16, 31, 32, 48, 63, 64, 65, 100, 127, 128, 129, 200, 255, 257, 384, 
 
 
 def gemm(quick: bool) -> Iterator[Task]:
-    """Products of float32 matrices: those of the promise, then a sweep over sizes."""
+    """Products of float32 matrices: those of the promise."""
     rule = Rule("speed", 0.95, 1.0)
     for m, k, n in ((12, 9, 17), (33, 20, 5)) if quick else PROMISED:
         yield product(m, k, n, rule)
     yield product(*[48 if quick else 1024] * 3, Rule("speed", 0.1))._replace(
         name="1024³, 1 thread", threads=1, peers=("needle", "numpy"), rows=("U100",)
     )
-    for n in () if quick else SWEEP:
-        yield product(n, n, n)
+
+
+def sizes(quick: bool) -> Iterator[Task]:
+    """Products of square matrices over many sizes, for a picture."""
+    for n in (8, 13) if quick else SWEEP:
+        yield product(n, n, n)._replace(suite="sizes")
 
 
 def product(m: int, k: int, n: int, rule: Rule | None = None) -> Task:
@@ -199,6 +203,7 @@ def overhead(quick: bool) -> Iterator[Task]:
 
 SUITES: dict[str, Suite] = {
     "gemm": gemm,
+    "sizes": sizes,
     "conv": conv,
     "ops": ops,
     "models": models,
