@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))  # this tree's needle
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import needle as ndl
 import numpy as np
@@ -27,8 +27,9 @@ from training import Log, folder_of, progress, script
     data=("ptb", "shakespeare"),
     epochs=5,
     batch_size=20,
-    optimizer=("sgd", "adam"),
+    optimizer=("auto", "sgd", "adam", "both"),
     lr=10.0,
+    inner_lr=5e-4,
     weight_decay=0.0,
     seq_len=20,
     embedding_size=256,
@@ -41,7 +42,9 @@ from training import Log, folder_of, progress, script
     helps={
         "model": "what reads the text",
         "data": "folder of train.txt and test.txt",
-        "optimizer": "sgd learns more slowly than adam, and less by heart",
+        "optimizer": "of the vectors and scores of words, and of the rest; auto: both for a transformer, else sgd",
+        "lr": "learning rate of the vectors and scores of words, and of all where there is one optimizer",
+        "inner_lr": "learning rate of adam for the rest, with the optimizer both",
         "seq_len": "words in one step",
         "embedding_size": "numbers that stand for a word",
         "hidden_size": "units of a layer",
@@ -62,16 +65,13 @@ def main(chosen: argparse.Namespace) -> None:
     sizes = (chosen.embedding_size, vocabulary, chosen.hidden_size, chosen.num_layers)
     model = LanguageModel(*sizes, seq_model=chosen.model, seq_len=chosen.seq_len, dropout=chosen.dropout)
     start_small(model)
-    make = {"sgd": ndl.optim.SGD, "adam": ndl.optim.Adam}[chosen.optimizer]
-    optimizer = make(model.parameters(), lr=chosen.lr, weight_decay=chosen.weight_decay)
-    steps = chosen.epochs * len(range(0, len(train) - 1, chosen.seq_len))
-    schedule = ndl.optim.CosineAnnealingLR(optimizer, steps)
+    teacher = Teacher(model, chosen, steps=chosen.epochs * len(range(0, len(train) - 1, chosen.seq_len)))
+    unseen = Unseen(corpus.train, vocabulary)
 
     log = Log(chosen)
     for epoch in range(1, chosen.epochs + 1):
-        train_loss = read(model, train, chosen, f"epoch {epoch} of {chosen.epochs}", optimizer, schedule)
-        with ndl.no_grad():
-            test_loss = read(model, test, chosen, "test")
+        train_loss = learn(model, train, chosen, teacher, f"epoch {epoch} of {chosen.epochs}")
+        test_loss = examine(model, test, chosen, unseen)
         log.row(epoch=epoch, train_perplexity=perplexity(train_loss), test_perplexity=perplexity(test_loss))
     text = write(model, corpus.dictionary, chosen)
     (log.folder / "sample.txt").write_text(text + "\n", encoding="utf-8")
@@ -93,34 +93,94 @@ def start_small(model: LanguageModel) -> None:
         weight.data = weight.data * 0.1
 
 
-def read(
-    model: LanguageModel,
-    text: np.ndarray,
-    chosen: argparse.Namespace,
-    title: str,
-    optimizer: ndl.optim.Optimizer | None = None,
-    schedule: object = None,
-) -> float:
-    """Predict every next word of a batchified text, learning from it if an optimizer is given.
+class Teacher:
+    """What changes the weights: one optimizer for all of them, or one for words and one for the rest.
 
-    Returns the mean loss over all words.  An rnn or lstm carries its state on; gradients end where a step does.
+    Most words are seldom read, and Adam takes full steps from each of the few examples, until it knows the training
+    text by heart; SGD moves a word by as much as it was seen.  What is read all the time does better with Adam.
     """
-    model.train() if optimizer else model.eval()
-    total, count, state = 0.0, 0, None
-    for start in progress(range(0, len(text) - 1, chosen.seq_len), title):
-        words, following = ndl.data.get_batch(text, start, chosen.seq_len)
-        logits, state = model(words, state)
-        state = detached(state)
-        loss = nn.SoftmaxLoss()(logits, following)
-        if optimizer:
+
+    def __init__(self, model: LanguageModel, chosen: argparse.Namespace, steps: int) -> None:
+        words = [model.embedding.weight, *model.linear.parameters()]
+        rest = [p for p in model.parameters() if all(p is not word for word in words)]
+        sgd, adam = ndl.optim.SGD, ndl.optim.Adam
+        kind = {"auto": "both" if chosen.model == "transformer" else "sgd"}.get(chosen.optimizer, chosen.optimizer)
+        plans = {"both": [(sgd, words, chosen.lr), (adam, rest, chosen.inner_lr)]}
+        plans |= {name: [(make, words + rest, chosen.lr)] for name, make in (("sgd", sgd), ("adam", adam))}
+        self.optimizers = [make(params, lr=lr, weight_decay=chosen.weight_decay) for make, params, lr in plans[kind]]
+        self.schedules = [ndl.optim.CosineAnnealingLR(optimizer, steps) for optimizer in self.optimizers]
+        self.parameters, self.bound = words + rest, chosen.clip
+
+    def step(self, loss: ndl.Tensor) -> None:
+        """Move the weights against the gradient of the loss."""
+        for optimizer in self.optimizers:
             optimizer.reset_grad()
-            loss.backward()
-            optimizer.clip_grad_norm(chosen.clip)
-            optimizer.step()
-            schedule.step()
+        loss.backward()
+        ndl.optim.clip_grad_norm_(self.parameters, self.bound)
+        for changes in (*self.optimizers, *self.schedules):
+            changes.step()
+
+
+def learn(model: LanguageModel, text: np.ndarray, chosen: argparse.Namespace, teacher: Teacher, title: str) -> float:
+    """Predict every next word of a batchified text, and learn from it.  Returns the mean loss over all words.
+
+    The first step begins somewhere within the first seq_len words, so that the text is cut at other places each time.
+    """
+    model.train()
+    total, count, first = 0.0, 0, np.random.randint(min(chosen.seq_len, len(text) - 1))
+    for logits, following in predictions(model, text, chosen, range(first, len(text) - 1, chosen.seq_len), title):
+        loss = nn.SoftmaxLoss()(logits, following)
+        teacher.step(loss)
         total += loss.item() * len(following)
         count += len(following)
     return total / count
+
+
+def examine(model: LanguageModel, text: np.ndarray, chosen: argparse.Namespace, unseen: Unseen) -> float:
+    """The mean loss over all next words of a batchified text."""
+    model.eval()
+    total, count = 0.0, 0
+    with ndl.no_grad():
+        for logits, following in predictions(model, text, chosen, range(0, len(text) - 1, chosen.seq_len), "test"):
+            scores = ndl.Tensor(unseen.allowed_for(logits.numpy()), device=logits.device)
+            total += nn.SoftmaxLoss()(scores, following).item() * len(following)
+            count += len(following)
+    return total / count
+
+
+def predictions(
+    model: LanguageModel, text: np.ndarray, chosen: argparse.Namespace, starts: range, title: str
+) -> Iterator[tuple[ndl.Tensor, ndl.Tensor]]:
+    """Scores and next words, step by step.  An rnn or lstm carries its state on; gradients end where a step does."""
+    state = None
+    for start in progress(starts, title):
+        words, following = ndl.data.get_batch(text, start, chosen.seq_len)
+        logits, state = model(words, state)
+        state = detached(state)
+        yield logits, following
+
+
+class Unseen:
+    """The words of the dictionary that the training text does not use, such as the names in another play.
+
+    A model is only ever taught that they do not occur. How likely they are all the same is told by the words that the
+    training text uses once: their share of it (I. J. Good 1953, "The population frequencies of species", after Turing).
+    """
+
+    def __init__(self, train: Sequence[int], vocabulary: int) -> None:
+        uses = np.bincount(train, minlength=vocabulary)
+        self.words = uses == 0
+        self.share = (uses == 1).sum() / len(train)
+
+    def allowed_for(self, scores: np.ndarray) -> np.ndarray:
+        """The scores (N, vocabulary) with those of unseen words such that they have that share of the probability."""
+        if not self.share or not self.words.any():
+            return scores
+        known = scores[:, ~self.words]
+        largest = known.max(axis=1, keepdims=True)
+        total = largest + np.log(np.exp(known - largest).sum(axis=1, keepdims=True))
+        each = np.log(self.share / (1 - self.share) / self.words.sum())
+        return np.where(self.words, total + each, scores).astype(scores.dtype)
 
 
 def detached(state: ndl.Tensor | tuple[ndl.Tensor, ...]) -> ndl.Tensor | tuple[ndl.Tensor, ...]:

@@ -146,6 +146,31 @@ def test_unigram_loss_adds_one_to_every_count(app):
     np.testing.assert_allclose(app("train_lm").unigram_loss(corpus, 3), wanted)
 
 
+def test_unseen_words_share_what_good_and_turing_keep_for_them(app):
+    unseen = app("train_lm").Unseen([0, 0, 0, 1, 2], 5)  # 3 and 4 are never used; of five words two are used once
+    scores = np.array([[1.0, 2.0, 3.0, -9.0, 1000.0], [0.0, 500.0, 0.0, 0.0, 0.0]])
+    chances = np.exp(unseen.allowed_for(scores))
+    chances /= chances.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(chances[:, 3:], 0.4 / 2)
+    np.testing.assert_allclose(chances[0, :3], 0.6 * np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
+
+
+def test_nothing_is_kept_for_unseen_words_where_there_are_none(app):
+    scores = np.zeros((2, 3), np.float32)
+    for train in ([0, 1, 2], [0, 0, 1, 1]):  # all are used; none is used just once
+        np.testing.assert_array_equal(app("train_lm").Unseen(train, 3).allowed_for(scores), scores)
+
+
+@pytest.mark.parametrize(("model", "kinds"), [("lstm", ["SGD"]), ("transformer", ["SGD", "Adam"])])
+def test_every_weight_has_one_teacher(app, model, kinds):
+    chosen = argparse.Namespace(model=model, optimizer="auto", lr=1.0, inner_lr=1e-3, weight_decay=0.0, clip=1.0)
+    network = app("models").LanguageModel(4, 5, 6, seq_model=model, seq_len=3)
+    teacher = app("train_lm").Teacher(network, chosen, steps=10)
+    assert [type(optimizer).__name__ for optimizer in teacher.optimizers] == kinds
+    taught = [id(p) for optimizer in teacher.optimizers for p in optimizer.params]
+    assert sorted(taught) == sorted(map(id, network.parameters()))
+
+
 def test_drawing_prefers_what_is_likely_and_stays_finite(app):
     np.random.seed(0)
     logits = np.array([0.0, 2.0, 1000.0], np.float32)
