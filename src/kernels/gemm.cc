@@ -8,11 +8,11 @@
 namespace needle {
 namespace {
 
-// Blocks: kRows x kDepth of a stay in the second-level cache, kDepth x kColumns of b in the third, one panel in the
-// first.
-constexpr int64_t kDepth = 384;
-constexpr int64_t kRows = 144;
-constexpr int64_t kColumns = 3072;
+// Blocks: depth x tile of b (a panel) stays in the first-level cache, rows x depth of a in the second, depth x columns
+// of b in the third.
+constexpr int64_t kDepth = 256;
+constexpr int64_t kRows = 192;
+constexpr int64_t kColumns = 2048;
 constexpr int64_t kThreadWork = 1 << 19;  // multiplications that are worth a thread
 
 int64_t CeilDiv(int64_t a, int64_t b) {
@@ -23,80 +23,150 @@ int64_t RoundUp(int64_t a, int64_t multiple) {
   return CeilDiv(a, multiple) * multiple;
 }
 
-/// One block of the two outer loops: out's columns [0, columns) (+)= a's columns [0, depth) @ b.
-template <typename T>
-struct Block {
-  const GemmKernels<T>& kernels;
-  const T *a, *b;
-  T* out;
-  int64_t rows, inner, depth, stride, columns;  // a has rows of `inner`, b and out of `stride`
-  bool accumulate;
+/// The largest size of a block, when `length` is cut into equal ones that are multiples of `tile`.
+int64_t EqualBlocks(int64_t length, int64_t block, int64_t tile) {
+  return RoundUp(CeilDiv(length, std::max<int64_t>(1, CeilDiv(length, block))), tile);
+}
 
-  void PackPanels(T* panels, int64_t grain) const {
-    const int64_t width = kernels.tile_columns;
-    ParallelFor(CeilDiv(columns, width), grain, [&](int64_t begin, int64_t end) {
-      kernels.pack_b(b + begin * width, stride, depth, std::min(columns, end * width) - begin * width,
-                     panels + begin * width * depth);
-    });
+struct Range {
+  int64_t begin, end;
+};
+
+/// The part of [0, length) that is `piece` of `pieces`, in whole tiles.
+Range PieceOf(int64_t length, int64_t piece, int64_t pieces, int64_t tile) {
+  const int64_t tiles = CeilDiv(length, tile);
+  return {std::min(length, tiles * piece / pieces * tile), std::min(length, tiles * (piece + 1) / pieces * tile)};
+}
+
+/// One product, cut into blocks, and into a grid of row_pieces x column_pieces for as many threads.
+template <typename T>
+class Product {
+ public:
+  Product(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+          const Epilogue<T>& epilogue, int64_t threads)
+      : kernels_(NEEDLE_DISPATCH(TableOfGemm<T>)()),
+        a_(a),
+        b_(b),
+        sizes_(sizes),
+        out_(out),
+        out_stride_(out_stride),
+        epilogue_(epilogue) {
+    Share(threads);
+    depth_ = std::max<int64_t>(1, EqualBlocks(sizes.inner, kDepth, 1));
+    columns_ = EqualBlocks(sizes.columns, kColumns, kernels_.tile_columns);
+    rows_ = EqualBlocks(CeilDiv(sizes.rows, row_pieces_), kRows, kernels_.tile_rows);
   }
 
-  /// The part of out in rows [row, row_end) and columns [column, column_end), block of rows by block of rows.
-  void Multiply(const T* panels, int64_t row, int64_t row_end, int64_t column, int64_t column_end) const {
+  void Run() {
     Scratch scratch;
-    const int64_t step = kRows / kernels.tile_rows * kernels.tile_rows;
-    T* strips = scratch.Get<T>(static_cast<size_t>(step * depth));
-    for (; row < row_end; row += step) {
-      const int64_t here = std::min(step, row_end - row);
-      kernels.pack_a(a + row * inner, inner, here, depth, strips);
-      kernels.multiply(strips, panels + column * depth, out + row * stride + column, stride, here, depth,
-                       column_end - column, accumulate);
+    const int64_t pieces = row_pieces_ * column_pieces_;
+    panels_ = scratch.Get<T>(static_cast<size_t>(2 * columns_ * depth_ + pieces * rows_ * depth_));
+    strips_ = panels_ + 2 * columns_ * depth_;
+    ParallelTeam(pieces, [this](int64_t member, int64_t members) { Work(member, members); });
+  }
+
+ private:
+  /// The grid whose largest piece is the smallest; of equal ones that with the most pieces of rows.
+  void Share(int64_t threads) {
+    int64_t least = 0;
+    for (int64_t row_pieces = threads; row_pieces >= 1; row_pieces--) {
+      const int64_t column_pieces = threads / row_pieces;
+      const int64_t largest = CeilDiv(CeilDiv(sizes_.rows, kernels_.tile_rows), row_pieces) *
+                              CeilDiv(CeilDiv(sizes_.columns, kernels_.tile_columns), column_pieces);
+      if (least && largest >= least) continue;
+      least = largest, row_pieces_ = row_pieces, column_pieces_ = column_pieces;
     }
   }
 
-  /// All of out: threads share the longer side.
-  void MultiplyAll(const T* panels, int64_t pieces) const {
-    const bool by_rows = rows * kernels.tile_columns >= columns * kernels.tile_rows;
-    const int64_t tile = by_rows ? kernels.tile_rows : kernels.tile_columns, length = by_rows ? rows : columns;
-    const int64_t tiles = CeilDiv(length, tile);
-    ParallelFor(tiles, CeilDiv(tiles, pieces), [&](int64_t begin, int64_t end) {
-      begin *= tile;
-      end = std::min(end * tile, length);
-      by_rows ? Multiply(panels, begin, end, 0, columns) : Multiply(panels, 0, rows, begin, end);
-    });
+  /// What one of a team does: the two outer loops.  Panels lie in one half of the room, then in the other: so nobody
+  /// packs over what another still reads, and one barrier a block is enough.
+  void Work(int64_t member, int64_t members) const {
+    bool half = false;
+    for (int64_t column = 0; column < sizes_.columns; column += columns_) {
+      const int64_t columns = std::min(columns_, sizes_.columns - column);
+      for (int64_t k = 0; k == 0 || k < sizes_.inner; k += depth_, half = !half) {
+        const int64_t depth = std::min(depth_, sizes_.inner - k);
+        T* panels = panels_ + (half ? columns_ * depth_ : 0);
+        Pack({k, k + depth}, column, PieceOf(columns, member, members, kernels_.tile_columns), panels);
+        if (members > 1) TeamBarrier();
+        for (int64_t piece = member; piece < row_pieces_ * column_pieces_; piece += members) {
+          Multiply(piece, {k, k + depth}, {column, column + columns}, panels);
+        }
+      }
+    }
   }
+
+  void Pack(Range k, int64_t column, Range mine, T* panels) const {
+    const Matrix<T> b{b_.data + k.begin * b_.row_stride + (column + mine.begin) * b_.column_stride, b_.row_stride,
+                      b_.column_stride};
+    const int64_t depth = k.end - k.begin;
+    kernels_.pack_b(b, depth, mine.end - mine.begin, panels + mine.begin * depth);
+  }
+
+  /// One piece's part of a block, rows by rows.
+  void Multiply(int64_t piece, Range k, Range block, const T* panels) const {
+    const Range rows = PieceOf(sizes_.rows, piece / column_pieces_, row_pieces_, kernels_.tile_rows);
+    const Range columns =
+        PieceOf(block.end - block.begin, piece % column_pieces_, column_pieces_, kernels_.tile_columns);
+    const int64_t depth = k.end - k.begin;
+    T* strips = strips_ + piece * rows_ * depth_;
+    for (int64_t row = rows.begin; row < rows.end; row += rows_) {
+      const GemmSizes sizes{std::min(rows_, rows.end - row), depth, columns.end - columns.begin};
+      const int64_t column = block.begin + columns.begin;
+      const T* from = a_.data + row * a_.row_stride + k.begin * a_.column_stride;
+      kernels_.pack_a({from, a_.row_stride, a_.column_stride}, sizes.rows, depth, strips);
+      kernels_.multiply(strips, panels + columns.begin * depth, sizes, out_ + row * out_stride_ + column, out_stride_,
+                        EpilogueAt(k, row, column));
+    }
+  }
+
+  /// What is added once is added with the last block of k; before that, blocks add up.
+  Epilogue<T> EpilogueAt(Range k, int64_t row, int64_t column) const {
+    Epilogue<T> epilogue;
+    if (k.end >= sizes_.inner) epilogue = epilogue_;
+    if (epilogue.bias) epilogue.bias += column;
+    if (epilogue.residual) epilogue.residual += row * epilogue.residual_stride + column;
+    epilogue.accumulate = k.begin > 0 || epilogue_.accumulate;
+    return epilogue;
+  }
+
+  const GemmKernels<T> kernels_;
+  const Matrix<T> a_, b_;
+  const GemmSizes sizes_;
+  T* const out_;
+  const int64_t out_stride_;
+  const Epilogue<T> epilogue_;
+
+  int64_t row_pieces_, column_pieces_;
+  int64_t depth_, columns_, rows_;  // of a block
+  T *panels_, *strips_;
 };
+
+template <typename T>
+void Multiply(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+              const Epilogue<T>& epilogue, int64_t threads) {
+  if (sizes.rows <= 0 || sizes.columns <= 0) return;
+  Product<T>(a, b, sizes, out, out_stride, epilogue, threads).Run();
+}
 
 }  // namespace
 
 template <typename T>
-void Gemm(const T* a, const T* b, T* out, int64_t rows, int64_t inner, int64_t columns) {
-  const GemmKernels<T> kernels = NEEDLE_DISPATCH(TableOfGemm<T>)();
-  Scratch scratch;
-  if (inner == 0) return std::fill(out, out + rows * columns, T(0));
-
-  const int64_t depth_step = CeilDiv(inner, CeilDiv(inner, kDepth));  // equal blocks, none of them thin
-  const int64_t width = std::min(columns, kColumns);
-  T* panels = scratch.Get<T>(static_cast<size_t>(RoundUp(width, kernels.tile_columns) * depth_step));
-  for (int64_t column = 0; column < columns; column += width) {
-    for (int64_t k = 0; k < inner; k += depth_step) {
-      const Block<T> block{kernels,
-                           a + k,
-                           b + k * columns + column,
-                           out + column,
-                           rows,
-                           inner,
-                           std::min(depth_step, inner - k),
-                           columns,
-                           std::min(width, columns - column),
-                           k > 0};
-      const int64_t pieces = 1 + rows * block.depth * block.columns / kThreadWork;
-      block.PackPanels(panels, pieces > 1 ? 1 : columns);
-      block.MultiplyAll(panels, pieces);
-    }
-  }
+void Gemm(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+          const Epilogue<T>& epilogue) {
+  const int64_t worth = 1 + sizes.rows * sizes.inner / 64 * sizes.columns / (kThreadWork / 64);
+  Multiply(a, b, sizes, out, out_stride, epilogue, std::min<int64_t>(NumThreads(), worth));
 }
 
-#define NEEDLE_INSTANTIATE(T) template void Gemm<T>(const T*, const T*, T*, int64_t, int64_t, int64_t);
+template <typename T>
+void SerialGemm(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+                const Epilogue<T>& epilogue) {
+  Multiply(a, b, sizes, out, out_stride, epilogue, 1);
+}
+
+#define NEEDLE_INSTANTIATE(T)                                                                                   \
+  template void Gemm<T>(const Matrix<T>&, const Matrix<T>&, const GemmSizes&, T*, int64_t, const Epilogue<T>&); \
+  template void SerialGemm<T>(const Matrix<T>&, const Matrix<T>&, const GemmSizes&, T*, int64_t, const Epilogue<T>&);
 NEEDLE_INSTANTIATE(float)
 NEEDLE_INSTANTIATE(double)
 

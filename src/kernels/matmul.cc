@@ -27,7 +27,7 @@ void PlainRows(const T* a, const T* b, T* out, int64_t n, int64_t p, int64_t beg
 template <typename T>
 void OneMatmul(const T* a, const T* b, T* out, int64_t m, int64_t n, int64_t p) {
   if constexpr (kIsFloat<T>) {
-    if (m * n * p > kSmallGemm) return Gemm(a, b, out, m, n, p);
+    if (m * n * p > kSmallGemm) return Gemm<T>({a, n, 1}, {b, p, 1}, {m, n, p}, out, p);
   }
   PlainMatmul(a, b, out, m, n, p);
 }

@@ -44,6 +44,29 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   body(int64_t{0}, count);
 }
 
+/// Call body(member, members) on each thread of a team of at most `members`, which may wait for each other by
+/// TeamBarrier if they are more than one.  body must not throw.  On one of several threads the team is that thread.
+template <typename Body>
+void ParallelTeam(int64_t members, const Body& body) {
+#ifdef _OPENMP
+  if (members > 1 && !omp_in_parallel()) {
+#pragma omp parallel num_threads(static_cast<int>(members))
+    body(int64_t{omp_get_thread_num()}, int64_t{omp_get_num_threads()});
+    return;
+  }
+#else
+  (void)members;
+#endif
+  body(int64_t{0}, int64_t{1});
+}
+
+/// All of a team come here before any goes on.
+inline void TeamBarrier() {
+#ifdef _OPENMP
+#pragma omp barrier
+#endif
+}
+
 }  // namespace needle
 
 #endif  // NEEDLE_KERNELS_PARALLEL_H_

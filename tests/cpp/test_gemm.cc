@@ -24,7 +24,7 @@ static void ExpectProduct(int64_t m, int64_t n, int64_t p) {
   for (Isa isa : AvailableIsas()) {
     SetIsa(Name(isa));
     std::vector<T> out(wanted.size(), T(99));  // what was there before must not count
-    Gemm(a.data(), b.data(), out.data(), m, n, p);
+    Gemm<T>({a.data(), n, 1}, {b.data(), p, 1}, {m, n, p}, out.data(), p);
     EXPECT(out == wanted);
   }
   SetIsa(Name(AvailableIsas().front()));
@@ -52,7 +52,7 @@ TEST(gemm_equals_the_plain_loops_past_every_block_size) {
 
 TEST(gemm_of_no_inner_elements_is_zero) {
   std::vector<float> nothing, out(6, 9.0f);
-  Gemm<float>(nothing.data(), nothing.data(), out.data(), 2, 0, 3);
+  Gemm<float>({nothing.data(), 0, 1}, {nothing.data(), 3, 1}, {2, 0, 3}, out.data(), 3);
   EXPECT(out == std::vector<float>(6, 0.0f));
 }
 

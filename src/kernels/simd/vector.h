@@ -12,6 +12,13 @@
 #error "files in simd/ are compiled with -DNEEDLE_ISA=baseline, avx2 or avx512"
 #endif
 
+// NEEDLE_SHUFFLE(a, b, i...): a vector of the elements with these numbers, where those of b follow those of a.
+#if defined(__clang__) || __GNUC__ >= 12
+#define NEEDLE_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define NEEDLE_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, decltype(a < b){__VA_ARGS__})
+#endif
+
 namespace needle {
 namespace {
 
