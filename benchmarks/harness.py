@@ -124,11 +124,10 @@ def measure(task: Task, pool: Pool, effort: Effort) -> Result:
     if task.peers[0] not in workers:
         raise Trouble(f"{task.peers[0]} is absent: {pool.absent.get(task.peers[0].partition(':')[0], 'left out')}")
     able = check_answers(task, workers, pool)
-    busy = busy_others([w.process.pid for w in workers.values()])
     if task.unit == "B":
-        measured = {peer: peaks(task, peer, pool, effort) for peer in able}
-    else:
-        measured = take_turns({peer: _turn(workers[peer], effort) for peer in able}, effort)
+        return Result(task, {peer: peaks(task, peer, pool, effort) for peer in able})
+    busy = busy_others([w.process.pid for w in workers.values()])
+    measured = take_turns({peer: _turn(workers[peer], effort) for peer in able}, effort)
     return Result(task, measured, busy())
 
 
