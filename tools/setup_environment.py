@@ -56,11 +56,17 @@ def prepare():
     """Return the interpreter to use, after making sure that it has what this checkout needs."""
     python = active_python() or own_python()
     facts = facts_of(python)
-    stamp, key = Path(facts["prefix"], "needle-setup.stamp"), key_of(facts)
-    if not (stamp.is_file() and stamp.read_text(encoding="utf-8") == key):
+    stamp = Path(facts["prefix"], "needle-setup.stamp")
+    before, now = read_stamp(stamp), made_from(facts)
+    installed = before.get("installed", []) if all(before.get(name) == now[name] for name in now) else []
+    if not set(wanted()) <= set(installed):
         refuse_what_cannot_work(facts)
         fill(python, facts)
-        stamp.write_text(key, encoding="utf-8")
+        installed = wanted() + [package for package in installed if name_of(package) not in map(name_of, wanted())]
+    now.update(installed=installed, tree=str(ROOT), course=has_course())
+    if now != before:  # several trees may share an environment: a switch from one to the other installs nothing
+        name_this_tree(python, facts)
+        stamp.write_text(json.dumps(now), encoding="utf-8")
     return python
 
 
@@ -95,9 +101,16 @@ def own_python():
 
 def was_made_elsewhere(home):
     """Scripts in a .venv hold its path: after a move of the checkout they start nothing."""
-    stamp = home / "needle-setup.stamp"
-    made_in = json.loads(stamp.read_text(encoding="utf-8")).get("environment") if stamp.is_file() else None
+    made_in = read_stamp(home / "needle-setup.stamp").get("environment")
     return made_in not in (None, os.path.realpath(str(home)))
+
+
+def read_stamp(stamp):
+    """What an environment says of how it was made; empty if it says nothing."""
+    try:
+        return json.loads(stamp.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
 
 
 def base_python():
@@ -136,11 +149,10 @@ def facts_of(python):
         return {}
 
 
-def key_of(facts):
+def made_from(facts):
     """What the environment was made from; it is filled again when any of this changes."""
     program = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    places = {"tree": str(ROOT), "environment": os.path.realpath(facts["prefix"])}
-    return json.dumps(dict(places, python=facts["version"], wanted=wanted(), course=has_course(), program=program))
+    return {"environment": os.path.realpath(facts["prefix"]), "python": facts["version"], "program": program}
 
 
 # ---- what must be there before anything is downloaded ---------------------------------------------------------------
@@ -202,9 +214,6 @@ def fill(python, facts):
     cmake = [] if find_cmake(facts["scripts"]) else [f"cmake>={dotted(OLDEST_CMAKE)}"]
     say("installing what pyproject.toml names (once; some minutes at most)")
     install(python, wanted() + cmake)
-    name_this_tree(facts)
-    if has_course():
-        write_course_script(python, facts)
 
 
 def wanted():
@@ -213,8 +222,21 @@ def wanted():
 
 def requirements(name):
     """The list that pyproject.toml keeps under this name. Such a list is also Python; tomllib came only with 3.11."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    text = project_file().read_text(encoding="utf-8")
     return ast.literal_eval(re.search(rf"^{name} = (\[.*?^\])", text, re.MULTILINE | re.DOTALL).group(1))
+
+
+def project_file():
+    """pyproject.toml; where it is lost, the copy in a learner's tree, so that `make restore` can bring it back."""
+    for path in (ROOT / "pyproject.toml", ROOT / ".needle" / "starter" / "pyproject.toml"):
+        if path.is_file():
+            return path
+    raise Problem(f"{ROOT / 'pyproject.toml'} is missing; bring it back (in a clone: git checkout pyproject.toml)")
+
+
+def name_of(package):
+    """numpy>=1.26 → numpy"""
+    return re.match(r"[\w.-]+", package).group()
 
 
 def install(python, packages):
@@ -226,9 +248,12 @@ def install(python, packages):
     )
 
 
-def name_this_tree(facts):
+def name_this_tree(python, facts):
+    """From now on the environment's `import needle` and its needle-course are this tree's."""
     path = Path(facts["site"], "needle-checkout.pth")
     path.write_bytes(os.fsencode(f"{ROOT / 'python'}\n"))  # bytes, since site.py reads it in the locale's encoding
+    if has_course():
+        write_course_script(python, facts)
 
 
 def has_course():

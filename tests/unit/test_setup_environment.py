@@ -183,10 +183,36 @@ def test_a_change_of_what_is_wanted_installs_again(tree: Path, environment: Path
 def test_a_second_tree_takes_the_environment_over(tree: Path, environment: Path, path: Path) -> None:
     other = tree.with_name("other tree")
     shutil.copytree(tree, other)
-    for each in (tree, other):
+    for each in (tree, other, tree, other):
         set_up(each, path, VIRTUAL_ENV=str(environment))
-    pth = site(environment) / "needle-checkout.pth"
-    assert pth.read_text(encoding="utf-8") == f"{other / 'python'}\n"
+        pth = site(environment) / "needle-checkout.pth"
+        assert pth.read_text(encoding="utf-8") == f"{each / 'python'}\n"
+    assert len(calls(environment)) == 1, "a switch installs nothing"
+
+
+def test_trees_that_want_different_packages_share_an_environment(tree: Path, environment: Path, path: Path) -> None:
+    other = tree.with_name("other tree")
+    shutil.copytree(tree, other)
+    pyproject = other / "pyproject.toml"
+    changed = pyproject.read_text(encoding="utf-8").replace('"rich>=13"', '"rich>=14"').replace('"pytest>=8",', "")
+    pyproject.write_text(changed, encoding="utf-8")
+    for each in (tree, other, other, tree, tree):
+        set_up(each, path, VIRTUAL_ENV=str(environment))
+    assert ["rich>=14" in call for call in calls(environment)] == [False, True, False]
+    assert "pytest>=8" not in calls(environment)[1]
+
+
+def test_a_learners_tree_without_its_pyproject_has_a_copy(tree: Path, environment: Path, path: Path) -> None:
+    set_up(tree, path, VIRTUAL_ENV=str(environment))
+    pyproject = tree / "pyproject.toml"
+    content = pyproject.read_text(encoding="utf-8")
+    pyproject.unlink()
+    assert "pyproject.toml is missing; bring it back" in complaint(set_up(tree, path, VIRTUAL_ENV=str(environment)))
+    copy = tree / ".needle" / "starter" / "pyproject.toml"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(content, encoding="utf-8")
+    again = set_up(tree, path, VIRTUAL_ENV=str(environment))
+    assert (again.returncode, again.stderr, len(calls(environment))) == (0, "", 1)
 
 
 @pytest.mark.parametrize(
