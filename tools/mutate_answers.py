@@ -80,7 +80,8 @@ def judge(
         trees.write(tree, root)
         in_python = [part for part in parts if part.file.endswith(".py")]
         if in_python:
-            copy_modules(root)
+            if stage.needs_build:
+                copy_modules(root)
             chosen = [mutant for part in in_python for mutant in wrong_answers(stage, part, tree, few, counts)]
             survivors += told(chosen, verdicts(root, stage, chosen), verbose, counts)
             remove_modules(root)
@@ -171,11 +172,10 @@ def notes(stage: stages.Stage) -> dict:
 
 
 def copy_modules(root: Path) -> None:
-    """Link the checkout's native modules: answers in Python leave them alone."""
-    target = root / "python" / "needle" / "backend_ndarray"
-    if target.exists():
-        for module in (ROOT / "python" / "needle" / "backend_ndarray").glob("*.so"):
-            (target / module.name).symlink_to(module)
+    """Link the checkout's native modules, built if they are not: answers in Python leave them alone."""
+    build(ROOT, ["cpu", "cuda_here"])
+    for module in (ROOT / "python" / "needle" / "backend_ndarray").glob("*.so"):
+        (root / "python" / "needle" / "backend_ndarray" / module.name).symlink_to(module)
 
 
 def remove_modules(root: Path) -> None:
@@ -208,9 +208,14 @@ def put_into(root: Path, tree: trees.Tree, batch: list[Mutant]) -> None:
             if (root / file).read_bytes() != content:
                 (root / file).write_bytes(content)
     if (root / "tools" / "build_native.py").exists():
-        for group in ["cpu"] + ["cuda_here"] * any(mutant.file.endswith(".cu") for mutant in batch):
-            if trouble := testrun.build(root, group):
-                sys.exit(f"mutate_answers: {', '.join(f'{m.part}: {m.name}' for m in batch)}: {trouble}")
+        named = ", ".join(f"{mutant.part}: {mutant.name}" for mutant in batch)
+        build(root, ["cpu"] + ["cuda_here"] * any(mutant.file.endswith(".cu") for mutant in batch), named)
+
+
+def build(root: Path, groups: list[str], what: str = "the checkout") -> None:
+    for group in groups:
+        if trouble := testrun.build(root, group):
+            sys.exit(f"mutate_answers: {what}: {trouble}")
 
 
 # ---- judging --------------------------------------------------------------------------------------------------------
@@ -238,8 +243,8 @@ def verdicts(root: Path, stage: stages.Stage, chosen: list[Mutant]) -> list[dict
                 command, cwd=root, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
             )
         lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-        if lines and lines[0]["number"] == RIGHT and lines.pop(0)["caught"]:
-            sys.exit(f"mutate_answers: the check of {chosen[0].part} is red on the reference itself")
+        if lines and lines[0]["number"] == RIGHT and (right := lines.pop(0))["caught"]:
+            sys.exit(f"mutate_answers: the check of {chosen[0].part} is red on the reference itself: {right['how']}")
         if len(lines) != len(chosen):
             words = printed.read_text(encoding="utf-8", errors="replace")[-3000:]
             sys.exit(f"mutate_answers: {stage.id}: the worker left with {done.returncode}\n{words}")

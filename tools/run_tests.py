@@ -3,8 +3,8 @@
     python tools/run_tests.py [--all]
 
 needle's backend is chosen once in a process, so what runs on plain NumPy arrays, and each stage of the course, is a
-group for itself. `--all` adds the tests marked slow, the sanitizers and the mutated gradients. The exit status is 0
-only if everything passed.
+group for itself. `--all` adds the tests marked slow, the sanitizers, the mutated gradients and the mutated answers of
+the course. The exit status is 0 only if everything passed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Group(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--all", action="store_true", help="also slow tests, sanitizers and mutated gradients")
+    parser.add_argument("--all", action="store_true", help="also slow tests, sanitizers and mutants")
     everything = parser.parse_args().all
 
     build_emulator(everything)
@@ -82,7 +82,11 @@ def groups(everything: bool) -> list[Group]:
 
 
 def long_programs() -> list[tuple[str, str]]:
-    return [("sanitizers", "tools/sanitize.py"), ("mutated gradients", "tools/mutate_gradients.py")]
+    return [
+        ("sanitizers", "tools/sanitize.py"),
+        ("mutated gradients", "tools/mutate_gradients.py"),
+        ("mutated answers", "tools/mutate_answers.py"),
+    ]
 
 
 def pytest(group: Group, everything: bool) -> list[str]:

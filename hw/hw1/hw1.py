@@ -89,59 +89,45 @@ show_blank("hw1/negate_forward")
 # %%
 check("hw1/negate_forward")
 
+# %% [markdown]
+# That was the whole walk: open the file, fill the blank, save, check. The six others go the same
+# way. `check("hw1/log_forward")` in a cell of your own checks one alone; the check at the end of the
+# question lists them all.
+
 # %%
-show_blank("hw1/log_forward")
+show_blank(
+    "hw1/log_forward",
+    "hw1/exp_forward",
+    "hw1/divide_scalar_forward",
+    "hw1/power_scalar_forward",
+    "hw1/ewise_div_forward",
+    "hw1/ewise_pow_forward",
+)
 
 # %% [markdown]
+# **`Log`**
+#
 # hints("hw1/log_forward")
-
-# %%
-check("hw1/log_forward")
-
-# %%
-show_blank("hw1/exp_forward")
-
-# %% [markdown]
+#
+# **`Exp`**
+#
 # hints("hw1/exp_forward")
-
-# %%
-check("hw1/exp_forward")
-
-# %%
-show_blank("hw1/divide_scalar_forward")
-
-# %% [markdown]
+#
+# **`DivScalar`**
+#
 # hints("hw1/divide_scalar_forward")
-
-# %%
-check("hw1/divide_scalar_forward")
-
-# %%
-show_blank("hw1/power_scalar_forward")
-
-# %% [markdown]
+#
+# **`PowerScalar`**
+#
 # hints("hw1/power_scalar_forward")
-
-# %%
-check("hw1/power_scalar_forward")
-
-# %%
-show_blank("hw1/ewise_div_forward")
-
-# %% [markdown]
+#
+# **`EWiseDiv`**
+#
 # hints("hw1/ewise_div_forward")
-
-# %%
-check("hw1/ewise_div_forward")
-
-# %%
-show_blank("hw1/ewise_pow_forward")
-
-# %% [markdown]
+#
+# **`EWisePow`**
+#
 # hints("hw1/ewise_pow_forward")
-
-# %%
-check("hw1/ewise_pow_forward")
 
 # %% [markdown]
 # ### Part by part: shapes
@@ -172,40 +158,29 @@ three = np.zeros((2, 3, 4))
 print(np.swapaxes(three, 0, 2).shape, np.transpose(three, (2, 0, 1)).shape)
 
 # %%
-show_blank("hw1/reshape_forward")
+show_blank(
+    "hw1/reshape_forward",
+    "hw1/transpose_forward",
+    "hw1/broadcast_to_forward",
+    "hw1/summation_forward",
+)
 
 # %% [markdown]
+# **`Reshape`**
+#
 # hints("hw1/reshape_forward")
-
-# %%
-check("hw1/reshape_forward")
-
-# %%
-show_blank("hw1/transpose_forward")
-
-# %% [markdown]
+#
+# **`Transpose`**
+#
 # hints("hw1/transpose_forward")
-
-# %%
-check("hw1/transpose_forward")
-
-# %%
-show_blank("hw1/broadcast_to_forward")
-
-# %% [markdown]
+#
+# **`BroadcastTo`**
+#
 # hints("hw1/broadcast_to_forward")
-
-# %%
-check("hw1/broadcast_to_forward")
-
-# %%
-show_blank("hw1/summation_forward")
-
-# %% [markdown]
+#
+# **`Summation`**
+#
 # hints("hw1/summation_forward")
-
-# %%
-check("hw1/summation_forward")
 
 # %% [markdown]
 # ### Part by part: the matrix product

@@ -883,7 +883,7 @@ print(x.swapaxes(1, 2).shape, x.swapaxes(1, 2).swapaxes(2, 3).shape, x.swapaxes(
 # | `Conv(in_channels, out_channels, kernel_size, stride=1, bias=True, …)` | square kernels; a tuple counts by its first entry |
 # | `weight` | (K, K, C, D), drawn first: `kaiming_uniform` with fan-in K · K · C, fan-out K · K · D |
 # | `bias` | (D,), drawn second: uniform between ±1 / √(K · K · C); None if `bias=False` |
-# | padding | K // 2 for an odd K, so that stride 1 keeps the size of the picture |
+# | padding | K // 2, so that stride 1 keeps the size of the picture; before rows and columns of an even K one less |
 # | in, out | (N, C, H, W) → (N, D, ⌈H / s⌉, ⌈W / s⌉) |
 #
 # A neighbour, complete, which has a weight, a bias, and broadcasts the latter:

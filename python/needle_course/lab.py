@@ -25,7 +25,7 @@ from .figures.graph import draw as draw_graph
 from .figures.library_map import library_map
 from .figures.plots import Plot, curves, images, panels, paths_on
 from .figures.svg import Svg
-from .listing import Listing
+from .listing import Listing, Listings
 from .verdict import Verdict
 
 __all__ = [
@@ -198,11 +198,16 @@ def show_source(name: str) -> Listing:
     return listing.find(_Place.root, name)
 
 
-def show_blank(tag: str) -> Listing:
-    """The blank of a part, with the definition around it, as it is saved now: "hw1/broadcast_to_backward".
+def show_blank(*tags: str) -> Listing | Listings:
+    """The blanks of parts, with the definitions around them, as they are saved now: "hw1/broadcast_to_backward".
 
-    In the course's own checkout, where it is filled, it shows as a learner gets it.
+    In the course's own checkout, where they are filled, they show as a learner gets them.
     """
+    blanks = tuple(map(_blank, tags))
+    return blanks[0] if len(blanks) == 1 else Listings(blanks)
+
+
+def _blank(tag: str) -> Listing:
     course = _course(_Place.root)
     path = _Place.root / course.parts_of(tag)[0].file
     text = path.read_text(encoding="utf-8-sig")

@@ -34,6 +34,19 @@ class Listing:
         return f"# {self.path}, line {self.line}" + (f" · {self.note}" if self.note else "") + f"\n{self.text}"
 
 
+@dataclass(frozen=True)
+class Listings:
+    """Several, one below the other."""
+
+    parts: tuple[Listing, ...]
+
+    def _repr_markdown_(self) -> str:
+        return "\n\n".join(part._repr_markdown_() for part in self.parts)
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(repr, self.parts))
+
+
 def find(root: Path, name: str) -> Listing:
     """The class, method or function called `name`: "ops/EWiseMul", "autograd/Value.is_leaf", "src/EwiseAdd".
 

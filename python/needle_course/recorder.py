@@ -39,7 +39,8 @@ class Recorder:
         self.parts: dict[str, list[list[str]]] = job["parts"]  # {part: [[file, function, fragment of the parameters]]}
         self.done: set[str] = set(job.get("done", ()))  # what an earlier process has run
         self.silent: list[str] = job.get("silent", [])  # what an earlier process was ended in, for its time
-        self.seconds: float = job["case_seconds"]
+        self.alarm = Alarm(job["case_seconds"])
+        self.hurried: float = job["hurried_seconds"]  # for each further test once one has used up its time
         self.file = open(job["records"], "a", encoding="utf-8")  # noqa: SIM115  (for the life of the process)
         self.parts_of: dict[str, list[str]] = {}
         self.failures: Counter[str] = Counter()
@@ -93,6 +94,7 @@ class Recorder:
             self.failures.update(self.parts_of[item.nodeid])
             if call.excinfo.type is TookTooLong:
                 self.endless.update(self.parts_of[item.nodeid])
+                self.alarm.hurry(self.hurried)
         seconds = round(call.duration, 4)
         self.write(test=item.nodeid, when=call.when, outcome=outcome, seconds=seconds, **self.told(call.excinfo))
 
@@ -143,6 +145,13 @@ class Alarm:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.why = ""
+
+    def hurry(self, seconds: float) -> None:
+        """Give less time from now on."""
+        if seconds < self.seconds:
+            self.seconds = seconds
+            self.why = " (less time than usual, since an earlier case never ended; mend that one first)"
 
     def pytest_runtest_logstart(self) -> None:
         if hasattr(signal, "setitimer"):
@@ -154,7 +163,7 @@ class Alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def ring(self, *_: Any) -> None:
-        raise TookTooLong(f"still running after {self.seconds:g} s: a loop that does not end?")
+        raise TookTooLong(f"still running after {self.seconds:g} s: a loop that does not end?{self.why}")
 
 
 def limit(memory: int, seconds: int) -> None:
@@ -191,7 +200,8 @@ def main(path: str) -> int:
     files = sorted({test[0] for tests in job["parts"].values() for test in tests})
     options = ["-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib"]
     options.append(f"--confcutdir={os.path.dirname(files[0])}")  # what stands above is not the stage's
-    return int(pytest.main([*options, *files], plugins=[Recorder(job), Alarm(job["case_seconds"])]))
+    recorder = Recorder(job)
+    return int(pytest.main([*options, *files], plugins=[recorder, recorder.alarm]))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from . import diagnosis
 from .results import ERROR, FAILED, NOT_IMPLEMENTED, PASSED, SKIPPED, Case
 
 RECORDER = Path(__file__).with_name("recorder.py")
-CASE_SECONDS = 60.0  # for one test; real data sets take some
-SILENCE = 15.0  # seconds more until a process that is deaf to its alarm, in native code mostly, is ended
+CASE_SECONDS = 30.0  # for one test; real data sets take some
+HURRIED_SECONDS = 5.0  # for one when another has used up its time: several endless loops are told in a minute
+SILENCE = 5.0  # seconds more until a process that is deaf to its alarm, in native code mostly, is ended
 SILENT = "stopped after"  # how such an end is told
 BUILD_SECONDS = 900.0
 MEMORY = 8 << 30  # bytes of address space
@@ -78,20 +79,22 @@ def run_once(
     """Start one process; returns its records, and how it ended."""
     job, records, printed = (folder / name for name in ("job.json", "records", "printed"))
     records.write_text("")
+    hurried = min(HURRIED_SECONDS, case_seconds)
     wanted = {
         "tree": str(tree),
         "parts": tests,
         "done": done,
         "silent": silent,
         "records": str(records),
-        "case_seconds": case_seconds,
+        "case_seconds": hurried if silent else case_seconds,
+        "hurried_seconds": hurried,
         "cpu_seconds": int(20 * case_seconds),
         "memory": 0 if has_gpu() else MEMORY,  # a GPU's driver reserves more addresses than there is memory
     }
     job.write_text(json.dumps(wanted))
     with printed.open("wb") as output:
         process = start([sys.executable, str(RECORDER), str(job)], tree, output)
-        ended = wait(process, records, case_seconds + SILENCE)
+        ended = wait(process, records, (hurried if silent else case_seconds) + SILENCE)
     lines = [json.loads(line) for line in records.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
     if not any("collected" in line for line in lines):
         ended = tail(printed) or ended

@@ -323,6 +323,20 @@ def test_of_a_loop_without_end_one_case_is_waited_for(tree, monkeypatch, deaf):
     assert "a case of this part has used up its time" in second.message
 
 
+@pytest.mark.parametrize("deaf", [False, True])
+def test_after_a_loop_without_end_the_next_is_waited_for_less(tree, monkeypatch, deaf):
+    monkeypatch.setattr(testrun, "HURRIED_SECONDS", 0.5)
+    monkeypatch.setattr(testrun, "SILENCE", 1.0)
+    loop = ("signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    " if deaf else "") + "while True: pass"
+    write(tree, double=loop, half=loop, quadruple="return 4 * x")
+    start = time.monotonic()
+    report = checked(tree, case_seconds=4)
+    assert statuses(report) == {"double": "failed", "half": "failed", "quadruple": "passed"}
+    assert time.monotonic() - start < 2 * 4 + 1, "two loops, but not twice the time"
+    said = report.part("hw1/half").message
+    assert "stopped after 2 s" in said if deaf else "still running after 0.5 s" in said and "less time than" in said
+
+
 def test_endless_output_does_not_fill_the_disk(tree):
     write(tree, half="import os\n    while True: os.write(1, bytes(1 << 24))")
     assert "File too large" in checked(tree, "half").part("hw1/half").message

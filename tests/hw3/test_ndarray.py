@@ -111,6 +111,7 @@ COMPACTS = {
     "stepped": ((9, 7), lambda x: x[1::3, ::2]),
     "reversed": ((5, 4), lambda x: x[::-1, 3:0:-1]),
     "seven_axes": ((2, 1, 3, 2, 1, 2, 2), lambda x: transposed(x, (6, 2, 4, 0, 5, 1, 3))),
+    "many_blocks": ((37, 71), lambda x: transposed(x, (1, 0))),  # more elements than two blocks of a GPU have threads
 }
 
 
@@ -146,6 +147,7 @@ SETITEMS = [  # target: shape and index; source: shape and index
     ((4, 5, 6), np.s_[1:4, ::2, 0], (7, 7, 7), np.s_[0:3, 0:3, 1]),
     ((4, 5, 6), np.s_[1:4:2, 0, 0], (7, 7, 7), np.s_[0:4:3, 3, 1]),
     ((6, 5), np.s_[::-1, 1:4], (6, 3), np.s_[:, :]),
+    ((37, 150), np.s_[:, 1::2], (37, 75), np.s_[::-1, :]),  # more than two blocks
 ]
 
 
@@ -170,7 +172,7 @@ def test_setitem_ewise(shape, index, source_shape, source_index, device):
 @on_devices
 @pytest.mark.parametrize("shape, index", [
     ((4, 5, 6), np.s_[1, 2, 3]), ((5, 20, 6), np.s_[1:5, 2:, 1:]), ((4, 5, 6), np.s_[1:4:2, ::2, -1]),
-    ((4, 5), np.s_[::-2, :]),
+    ((4, 5), np.s_[::-2, :]), ((37, 150), np.s_[:, 1::2]),
 ])  # fmt: skip
 def test_setitem_scalar(shape, index, device):
     A = numbers(*shape)
@@ -292,7 +294,8 @@ def test_ewise_tanh(device):
 
 # ---- part 4: reductions ---------------------------------------------------------------------------------------------
 
-REDUCTIONS = [((1, 1, 1), None), ((5, 4, 6), None), ((5, 4, 6), 0), ((5, 4, 6), 1), ((5, 4, 6), -1), ((1, 300), 1)]
+REDUCTIONS = [((1, 1, 1), None), ((5, 4, 6), None), ((5, 4, 6), 0), ((5, 4, 6), 1), ((5, 4, 6), -1), ((1, 300), 1),
+              ((2100, 3), 1)]  # fmt: skip
 
 
 def check_reduction(name, shape, axis, device):

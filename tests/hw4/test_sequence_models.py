@@ -209,14 +209,14 @@ def doubles(model):
 
 
 def language_model_reference(kind, layers):
-    """Logits (T * B, V) from ids (T, B), the states, and the parameters in the order of their creation."""
+    """Logits (T * B, V) and the last states, from ids (T, B), first states and parameters in order of creation."""
     step = lstm_step if kind == "lstm" else lambda x, h, *p: rnn_step("tanh", x, h, *p)
 
     def reference(ids, states, embedding, *parameters):
         *cells, W, b = parameters
         X = embedding[ids]
-        output, *_ = run_layers(step, states, X, cells, 4)
-        return output.reshape(-1, output.shape[2]) @ W + b
+        output, *finals = run_layers(step, states, X, cells, 4)
+        return output.reshape(-1, output.shape[2]) @ W + b, finals
 
     return reference
 
@@ -280,17 +280,18 @@ def test_language_model_implementation(batch, embedding, hidden, layers, steps, 
 
     assert logits.shape == (steps * batch, words) and logits.device == device
     assert isinstance(state, tuple) == (kind == "lstm")
-    for part in state if kind == "lstm" else [state]:
-        assert part.shape == (layers, batch, hidden)
     states = list(zip(*(start or [np.zeros((layers, batch, hidden))] * parts), strict=True))
     reference = language_model_reference(kind, layers)
-    assert_close(logits, reference(ids, states, *doubles(model)), terms=64)
+    wanted, finals = reference(ids, states, *doubles(model))
+    assert_close(logits, wanted, terms=64)
+    for part, want in zip(state if kind == "lstm" else [state], finals, strict=True):
+        assert_close(part, want, terms=64)
 
     weights = upstream(logits.shape)
     logits.backward(ndl.Tensor(weights, device=device))
     parameters = model.parameters()
     assert all(p.grad is not None for p in parameters)
-    wanted = numerical_gradients(lambda *p: reference(ids, states, *p), [p.numpy() for p in parameters], weights)
+    wanted = numerical_gradients(lambda *p: reference(ids, states, *p)[0], [p.numpy() for p in parameters], weights)
     for p, want in zip(parameters, wanted, strict=True):
         assert_close(p.grad, want, terms=2000)
 
@@ -322,6 +323,13 @@ def pair(result):
     return np.array([number(value) for value in result])
 
 
+class HalfLoss(nn.SoftmaxLoss):
+    """A loss of one's own: whoever takes the usual one in its place is seen."""
+
+    def forward(self, logits, y):
+        return super().forward(logits, y) / 2
+
+
 @on_devices
 @pytest.mark.parametrize("kind", ["rnn", "lstm"])
 def test_language_model_training_epoch(kind, device):
@@ -344,11 +352,11 @@ def test_language_model_training_epoch(kind, device):
 
 @on_devices
 def test_language_model_training_is_epochs_of_an_optimizer(device):
-    settings = {"optimizer": ndl.optim.SGD, "lr": 0.5, "weight_decay": 0.01, "clip": 0.3}
+    settings = {"optimizer": ndl.optim.SGD, "lr": 0.5, "weight_decay": 0.01, "loss_fn": HalfLoss, "clip": 0.3}
     (ours, data), (theirs, _) = small_model_and_text("rnn", device), small_model_and_text("rnn", device)
     result = simple_ml.train_ptb(ours, data, seq_len=5, n_epochs=2, device=device, **settings)
     opt = ndl.optim.SGD(theirs.parameters(), lr=0.5, weight_decay=0.01)
-    epoch = lambda: simple_ml.epoch_general_ptb(data, theirs, seq_len=5, opt=opt, clip=0.3, device=device)
+    epoch = lambda: simple_ml.epoch_general_ptb(data, theirs, 5, HalfLoss(), opt, clip=0.3, device=device)
     wanted = [epoch() for _ in range(2)][-1]
     assert_within(pair(result), pair(wanted), rtol=1e-6)
     for now, want in zip(doubles(ours), doubles(theirs), strict=True):
@@ -361,7 +369,10 @@ def test_language_model_training_evaluates(device):
     before = doubles(model)
     result = simple_ml.evaluate_ptb(model, data, seq_len=4, device=device)
     assert not model.training
-    assert_within(pair(result), accuracy_and_loss(model, data, device), rtol=1e-5)
+    accuracy, loss = accuracy_and_loss(model, data, device)
+    assert_within(pair(result), np.array([accuracy, loss]), rtol=1e-5)
+    result = simple_ml.evaluate_ptb(model, data, seq_len=4, loss_fn=HalfLoss, device=device)
+    assert_within(pair(result), np.array([accuracy, loss / 2]), rtol=1e-5)
     for now, then in zip(doubles(model), before, strict=True):
         assert_same(now, then)
 

@@ -169,6 +169,8 @@ def live_functions(path: Path) -> Iterator[tuple[str, Any]]:
     for thing in gc.get_objects():
         if not isinstance(thing, FunctionType) or not thing.__code__.co_filename.endswith(path.name):
             continue
+        if thing.__code__.co_name != thing.__name__:
+            continue  # what a decorator has wrapped around a function bears its name
         if Path(thing.__code__.co_filename).resolve() == path and "<" not in thing.__qualname__:
             yield thing.__qualname__, thing
 
