@@ -128,6 +128,31 @@ def dilated(a: np.ndarray, axes: Any, dilation: int) -> np.ndarray:
     return a
 
 
+def rnn(x: np.ndarray, h: np.ndarray, W: np.ndarray, U: np.ndarray, b: np.ndarray, d: np.ndarray) -> np.ndarray:
+    return np.stack([h := np.tanh(step @ W + b + h @ U + d) for step in x])
+
+
+def lstm(
+    x: np.ndarray, h: np.ndarray, c: np.ndarray, W: np.ndarray, U: np.ndarray, b: np.ndarray, d: np.ndarray
+) -> np.ndarray:
+    """All h, and the last c below them."""
+    states = []
+    for step in x:
+        i, f, g, o = np.split(step @ W + b + h @ U + d, 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        states.append(h := sigmoid(o) * np.tanh(c))
+    return np.stack([*states, c])
+
+
+def gru(x: np.ndarray, h: np.ndarray, W: np.ndarray, U: np.ndarray, b: np.ndarray, d: np.ndarray) -> np.ndarray:
+    states = []
+    for step in x:
+        (rx, zx, nx), (rh, zh, nh) = np.split(step @ W + b, 3, axis=1), np.split(h @ U + d, 3, axis=1)
+        z, n = sigmoid(zx + zh), np.tanh(nx + sigmoid(rx + rh) * nh)
+        states.append(h := (1 - z) * n + z * h)
+    return np.stack(states)
+
+
 MASK = np.array([[True, False, True], [False, False, True]])
 ROWS = np.array([0, 1, 1, 0, 1])
 PAIRED = (np.array([0, 1, 1]), np.array([2, 0, 0]))
@@ -341,6 +366,7 @@ CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
 
 if BACKEND == "nd":  # operators that stand for a layer where a device has one kernel for it
     from needle.ops.ops_fused import CrossEntropy, LayerNorm
+    from needle.ops.ops_recurrent import GRULayer, LSTMLayer, RNNLayer
 
     LABELS = np.array([2, 0, 1])
     FUSED = [
@@ -350,6 +376,22 @@ if BACKEND == "nd":  # operators that stand for a layer where a device has one k
                (normal(3, 4), normal(4), normal(4))),
     ]  # fmt: skip
     CASES += FUSED
+
+    def recurrent(gates: int, states: int = 1) -> tuple[Numbers, ...]:
+        """x, the states, W_ih, W_hh, b_ih, b_hh for 2 steps of a batch of 3, 2 features, states of 2."""
+        weights = (normal(2, 2 * gates), normal(2, 2 * gates), normal(2 * gates), normal(2 * gates))
+        return (normal(2, 3, 2), *[normal(3, 2)] * states, *weights)
+
+    def lstm_layer(*inputs: Tensor) -> Tensor:
+        hidden, memory = LSTMLayer()(*inputs)
+        return ops.stack([*ops.split(hidden, 0), memory], 0)
+
+    RECURRENT = [
+        OpCase("rnn_layer", RNNLayer("tanh"), rnn, recurrent(1)),
+        OpCase("lstm_layer", lstm_layer, lstm, recurrent(4, states=2)),
+        OpCase("gru_layer", GRULayer(), gru, recurrent(3)),
+    ]
+    CASES += RECURRENT
 
 # ---- whole operations: in float32, against the plain path in float64 -------------------------------------------------
 
@@ -361,6 +403,7 @@ WHOLE: dict[type, list[OpCase]] = {
 }
 if BACKEND == "nd":
     WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:]}
+    WHOLE |= {RNNLayer: RECURRENT[:1], LSTMLayer: RECURRENT[1:2], GRULayer: RECURRENT[2:]}
 
 
 def check_whole_operation(case: OpCase, device: str, dtype: str) -> None:

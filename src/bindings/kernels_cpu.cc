@@ -3,6 +3,7 @@
 
 #include "../kernels/isa.h"
 #include "../kernels/parallel.h"
+#include "sequence_kernels.h"
 #include "typed_kernels.h"
 
 namespace needle {
@@ -69,6 +70,7 @@ PYBIND11_MODULE(kernels_cpu, m) {
   m.doc() = "The library's CPU kernels on flat storage of six dtypes.";
   ExportStorage(m);
   ExportKernels(m);
+  ExportRecurrent(m);
   // where the float32 kernel was measured to be faster than the course's plain one
   m.attr("__fast__") = py::make_tuple("matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem");
 }

@@ -11,6 +11,7 @@ import faulthandler
 import importlib
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -181,6 +182,8 @@ class Fuzzer:
         }
         if name in recipes:
             return recipes[name]()
+        if name.startswith(("rnn", "lstm", "gru")):
+            return self.recurrent(name, real)
         if name.startswith("reduce"):
             return [handle(m * n, dtype), handle(m, out_dtype), n]
         if name.startswith("scalar"):
@@ -189,6 +192,15 @@ class Fuzzer:
             operands = 2 if "b:" in (self.functions[name].__doc__ or "") else 1
             return [*(handle(size, dtype) for _ in range(operands)), handle(size, out_dtype)]
         return []
+
+    def recurrent(self, name: str, dtype: str) -> list[Any]:
+        """Arguments for 2 steps of a batch of 3, with states of 4."""
+        gates = {"rnn": 1, "lstm": 4, "gru": 3}[name.split("_")[0]]
+        sizes = {"weight": 16 * gates, "bias_ih": 4 * gates, "bias_hh": 4 * gates, "h0": 12, "c0": 12, "h0_grad": 12}
+        sizes |= {"c_grad": 12, "hidden": 24, "memory": 24, "hidden_grad": 24}
+        numbers = {"steps": 2, "batch": 3, "width": 4, "relu": self.rng.random() < 0.5}
+        names = re.findall(r"(\w+):", (self.functions[name].__doc__ or "").split(" -> ")[0])
+        return [numbers[n] if n in numbers else self.handle(sizes.get(n, 24 * gates), dtype) for n in names]
 
     def arguments(self, name: str) -> list[Any]:
         """The right ones; one or two of them wrong; or nothing but wrong ones."""

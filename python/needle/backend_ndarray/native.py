@@ -31,7 +31,7 @@ NO_KERNELS = (
 )
 
 # what is defined for floats alone: fused kernels by how their names begin, ewise_ and scalar_ ones by what follows
-FLOAT_FAMILIES = ("log", "softmax", "cross_entropy", "layer_norm", "conv", "sgd", "adam")
+FLOAT_FAMILIES = ("log", "softmax", "cross_entropy", "layer_norm", "conv", "sgd", "adam", "rnn", "lstm", "gru")
 FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")
 
 

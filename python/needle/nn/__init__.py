@@ -97,6 +97,6 @@ __all__ += [
 __all__ += ["GRU", "GRUCell"]
 
 if BACKEND == "nd":
-    from . import whole_modules
+    from . import whole_modules, whole_recurrent
 
 # <<< never

@@ -89,7 +89,7 @@ METHODS = {name: globals()[name] for name in _METHODS.split()}
 
 # >>> never
 if BACKEND == "nd":
-    from . import whole_operations, whole_operations_cuda
+    from . import whole_operations, whole_operations_cuda, whole_recurrent
 
 # <<< never
 autograd.ops = sys.modules[__name__]
