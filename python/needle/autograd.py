@@ -14,7 +14,7 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -116,19 +116,33 @@ class ElementwiseOp(TensorOp):
     """An operator on tensors of one shape, entry by entry."""
 
     def __call__(self, *args: Value) -> Tensor:
-        check_tensors(self.name, *args)
-        return Tensor.make_from_op(self, args if len(args) == 1 else _of_one_shape(self.name, args))
+        if not _of_one_shape(args):
+            check_tensors(self.name, *args)
+            args = _stretched(self.name, args)
+        return Tensor.make_from_op(self, args)
 
 
-def _of_one_shape(name: str, tensors: Sequence[Any]) -> Sequence[Tensor]:
-    """The tensors as they are if their shapes agree, else stretched to their common shape by broadcast_to."""
+def _of_one_shape(values: Sequence[Any]) -> bool:
+    """Are these Tensors whose shapes agree, as they mostly are?"""
+    common = None
+    for x in values:
+        if not isinstance(x, Tensor):
+            return False
+        shape = x.realize_cached_data().shape
+        if common is None:
+            common = shape
+        elif shape != common:
+            return False
+    return common is not None
+
+
+def _stretched(name: str, tensors: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The tensors stretched to their common shape by broadcast_to."""
     shapes = [t.shape for t in tensors]
-    if shapes.count(shapes[0]) == len(shapes):
-        return tensors
     # >>> never
     with contextlib.suppress(ValueError):
         shape = np.broadcast_shapes(*shapes)
-        return [t if t.shape == shape else ops.BroadcastTo(shape)(t) for t in tensors]
+        return tuple(t if t.shape == shape else ops.BroadcastTo(shape)(t) for t in tensors)
     # <<< never
     raise ShapeError(f"{name}: shapes {' and '.join(map(str, shapes))} differ; stretch one with broadcast_to")
 
@@ -163,7 +177,7 @@ class Value:
         """Counts here what `__del__` counts off: also a copy, and one whose `__init__` fails."""
         global TENSOR_COUNTER
         TENSOR_COUNTER += 1
-        return super().__new__(cls)
+        return object.__new__(cls)
 
     def _init(self, op: Op | None, inputs: Sequence[Value], cached_data: Any, requires_grad: bool) -> None:
         self.op = op
@@ -580,14 +594,9 @@ class Tensor(Value):
     # <<< hw2
     # ---- the rest of the operators that need nothing but the tensor are methods, too: x.exp(), x.mean(1), … ---------
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(ops, "METHODS", {}).get(name)
-        if method is None:
-            raise AttributeError(f"Tensor has no attribute {name!r}")
-        return method.__get__(self)
+    if TYPE_CHECKING:  # ops/__init__.py adds them; a real __getattr__ would slow down the look-up of every attribute
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *getattr(ops, "METHODS", ())]
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def _is_scalar(value: Any) -> bool:

@@ -29,6 +29,7 @@ class Operation(NamedTuple):
 
 _plain: dict[tuple[str, str, str], Callable] = {}
 _fast: dict[tuple[str, str, str], Callable] = {}
+_best: dict[tuple[str, str, str], Callable] = {}  # the fast twin where there is one, else the plain kernel
 _operations: dict[tuple[type, str, str], Operation] = {}
 _classes: set[type] = set()  # classes with an entry, so that the others are passed over by one look-up
 
@@ -64,15 +65,14 @@ class use:
 
 def register(name: str, device: str, dtype: str, function: Callable, *, fast: bool = False) -> None:
     """Enter a device kernel; `fast` marks a twin that steps aside in mode "course"."""
-    (_fast if fast else _plain)[name, device, dtype] = function
+    key = name, device, dtype
+    (_fast if fast else _plain)[key] = function
+    _best[key] = _fast.get(key, function)
 
 
 def device_kernel(name: str, device: str, dtype: str) -> Callable | None:
     """The kernel to call for name on device in dtype, or None if nobody registered one."""
-    key = name, device, dtype
-    if _mode == "fast" and (twin := _fast.get(key)) is not None:
-        return twin
-    return _plain.get(key)
+    return (_best if _mode == "fast" else _plain).get((name, device, dtype))
 
 
 def register_operation(

@@ -9,14 +9,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <cstdlib>
 #include <exception>
-#include <memory>
-#include <new>
 #include <string>
 
 #include "../checks.h"
 #include "../registered.h"
+#include "ndarray_backend_array.h"
 
 namespace py = pybind11;
 
@@ -25,39 +23,12 @@ namespace needle {
 using FloatArray = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using ReleaseGil = py::call_guard<py::gil_scoped_release>;
 
-/// What a module derives its Array from.  The module does so in an unnamed namespace: then no other module, not even
-/// one of the same source, takes its arrays for its own.
-template <typename Kind>
-struct ArrayOf : Kind {
-  using Storage = Kind;
-
-  explicit ArrayOf(size_t size) : Kind(size) {}
-
-  // zeroed, so that an object whose __init__ never ran is an empty array
-  static void* operator new(size_t bytes) {
-    if (void* memory = std::calloc(1, bytes)) return memory;
-    throw std::bad_alloc();
-  }
-  static void operator delete(void* memory) { std::free(memory); }
-
-  int64_t length() const { return static_cast<int64_t>(this->size); }
-
- protected:
-  ArrayOf(float* memory, size_t size) : Kind(memory, size) {}  // of a kind that takes memory of somebody else's
-};
-
 template <typename Array>
 bool Overlap(const Array& a, const Array& b) {
   return a.ptr < b.ptr + b.size && b.ptr < a.ptr + a.size;
 }
 
 // ---- storage --------------------------------------------------------------------------------------------------------
-
-template <typename Array>
-std::unique_ptr<Array> MakeArray(int64_t size) {
-  if (size < 0) Refuse("Array", "size " + std::to_string(size) + " is negative");
-  return std::make_unique<Array>(static_cast<size_t>(size));
-}
 
 /// A NumPy array of its own, copied from the view whose first element lies at `first`, in memory that `owner` keeps.
 inline py::array CopyOfView(const Dims& shape, const Dims& strides, const float* first, const py::object& owner) {

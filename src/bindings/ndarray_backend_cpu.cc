@@ -2,7 +2,6 @@
 //
 // Compiled once, into an archive of its own: the linker takes it only if the kernel file has no PYBIND11_MODULE itself.
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -42,20 +41,32 @@ struct Array : ArrayOf<AlignedArray> {
 
 // ---- storage ------------------------------------------------------------------------------------------------------
 
-std::unique_ptr<Array> Wrap(const py::array& memory) {
+py::object Wrap(const py::array& memory) {
   const int wanted = py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
   if (!py::isinstance<py::array_t<scalar_t>>(memory) || (memory.flags() & wanted) != wanted || !memory.writeable()) {
     throw py::type_error("wrap: wanted a C-contiguous, aligned, writable float32 array");
   }
   auto* data = const_cast<scalar_t*>(static_cast<const scalar_t*>(memory.data()));
-  return std::make_unique<Array>(data, static_cast<size_t>(memory.size()), memory);
+  return ArrayType<Array>::Make(data, static_cast<size_t>(memory.size()), memory);
 }
 
-py::array ToNumpy(const py::object& self, const Dims& shape, const Dims& strides, int64_t offset) {
-  auto& a = self.cast<Array&>();
+py::array ToNumpy(const Array& a, const Dims& shape, const Dims& strides, int64_t offset) {
   const Dims safe = CheckedStrides("to_numpy", shape, strides, offset, a.length());
   if (CheckedSize("to_numpy", shape) == 0) return py::array_t<scalar_t>(shape);
-  return CopyOfView(shape, safe, a.ptr + offset, self);
+  return CopyOfView(shape, safe, a.ptr + offset, py::none());
+}
+
+/// Python's buffer protocol: the memory as floats, which may be written.
+int ShowMemory(PyObject* object, Py_buffer* view, int flags) {
+  static Py_ssize_t item_size = sizeof(scalar_t);
+  static char format[] = "f";
+  Array& a = *ArrayType<Array>::In(object);
+  PyBuffer_FillInfo(view, object, a.ptr, a.length() * item_size, /*readonly=*/0, flags);
+  view->itemsize = item_size;
+  view->format = flags & PyBUF_FORMAT ? format : nullptr;
+  if (view->shape) view->shape = reinterpret_cast<Py_ssize_t*>(&a.size);
+  if (view->strides) view->strides = &item_size;
+  return 0;
 }
 
 void FromNumpy(const FloatArray& from, Array& out) {
@@ -88,11 +99,7 @@ void CheckedMatmulTiled(const Array& a, const Array& b, Array& out, int64_t m, i
 // ---- the module -----------------------------------------------------------------------------------------------------
 
 void ExportArray(py::module_& m) {
-  py::class_<Array>(m, "Array", py::buffer_protocol(), py::module_local())
-      .def(py::init(&MakeArray<Array>), py::arg("size"))
-      .def_property_readonly("size", &Array::length)
-      .def("ptr", [](const Array& a) { return reinterpret_cast<uintptr_t>(a.ptr); })
-      .def_buffer([](Array& a) { return py::buffer_info(a.ptr, a.length()); });
+  ArrayType<Array>::Export(m, &ShowMemory);
   // two addresses of functions: the one thing here that trusts its caller, who is needle alone
   m.def("_set_memory_source", [](uintptr_t allocate, uintptr_t free) {
     memory_source = {reinterpret_cast<void* (*)(int64_t)>(allocate),

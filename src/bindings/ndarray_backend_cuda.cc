@@ -64,10 +64,7 @@ void FromNumpy(const FloatArray& from, Array& out) {
 // ---- the module -----------------------------------------------------------------------------------------------------
 
 void ExportArray(py::module_& m) {
-  py::class_<Array>(m, "Array", py::module_local())
-      .def(py::init(&MakeArray<Array>), py::arg("size"))
-      .def_property_readonly("size", &Array::length)
-      .def("ptr", [](const Array& a) { return reinterpret_cast<uintptr_t>(a.ptr); });
+  ArrayType<Array>::Export(m);
   m.def("to_numpy", &ToNumpy, py::arg("a"), py::arg("shape"), py::arg("strides"), py::arg("offset"));
   m.def("from_numpy", &FromNumpy, py::arg("np_array"), py::arg("out"));
   // two addresses of functions: the one thing here that trusts its caller, who is needle alone

@@ -7,8 +7,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,11 +23,37 @@
 #include "../kernels/reductions.h"
 #include "../kernels/rows.h"
 #include "../kernels/strided.h"
+#include "ndarray_backend_array.h"
 
 namespace py = pybind11;
 
+namespace needle {
+inline namespace NEEDLE_KERNELS_MODULE {
+
+inline ArrayReader read_array = nullptr;  // of the course's module on the same device, once it has been introduced
+
+}  // namespace NEEDLE_KERNELS_MODULE
+}  // namespace needle
+
 namespace pybind11 {
 namespace detail {
+
+/// A Buffer, or an Array of the course: for the length of the call, a view of its memory.
+template <>
+struct type_caster<needle::Buffer> : type_caster_base<needle::Buffer> {
+  bool load(handle source, bool convert) {
+    void* memory;
+    int64_t size;
+    if (!needle::read_array || !needle::read_array(source.ptr(), &memory, &size)) {
+      return type_caster_base::load(source, convert);
+    }
+    value = &view_.emplace(memory, size, needle::DType::kFloat32);
+    return true;
+  }
+
+ private:
+  std::optional<needle::Buffer> view_;
+};
 
 /// Python's int, float and bool, NumPy's scalars, and whatever else is a number by __index__ or __float__.
 template <>
@@ -91,6 +119,11 @@ std::unique_ptr<Buffer> ViewOf(uintptr_t address, int64_t size, const std::strin
                                   Share(std::move(owner)));
 }
 
+void AcceptArrays(const py::capsule& reader) {
+  if (!reader.name() || std::strcmp(reader.name(), kArrayReader)) throw TypeError("_accept_arrays: not a reader");
+  read_array = reinterpret_cast<ArrayReader>(reader.get_pointer());
+}
+
 // ---- the kernels that every device has ------------------------------------------------------------------------------
 
 const py::call_guard<py::gil_scoped_release> release_gil;
@@ -106,6 +139,7 @@ py::class_<Buffer> ExportBuffer(py::module_& m, py::class_<Buffer> buffer) {
       .def_property_readonly("dtype", [](const Buffer& a) { return Name(a.dtype()); })
       .def("ptr", [](const Buffer& a) { return reinterpret_cast<uintptr_t>(a.data()); });
   m.def("_view", &ViewOf, py::arg("address"), py::arg("size"), py::arg("dtype"), py::arg("owner"));
+  m.def("_accept_arrays", &AcceptArrays, py::arg("reader"));
   m.def("allocated_bytes", &AllocatedBytes);
   return buffer;
 }

@@ -23,7 +23,7 @@ import pytest
 
 PYTHON = Path(__file__).parents[2] / "python"
 CALLS = 100_000 if os.environ.get("NEEDLE_HYPOTHESIS") == "long" else 10_000
-PRIVATE = {"_view", "_set_memory_source"}  # the two functions that trust an address
+PRIVATE = {"_view", "_set_memory_source", "_accept_arrays"}  # those that trust an address
 SETTERS = {"set_num_threads"}  # fuzzed, but with numbers that start no thousand threads
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
 MARGIN = 64

@@ -6,6 +6,7 @@ agree exactly, floats to a few units in the last place, sums to what their lengt
 
 from __future__ import annotations
 
+import datetime
 import gc
 import os
 import subprocess
@@ -405,6 +406,41 @@ def test_a_course_array_is_seen_through_one_private_function() -> None:
     del array
     gc.collect()
     assert np.asarray(buffer).tolist() == [2.5] * 4
+
+
+def test_typed_kernels_read_the_course_s_arrays() -> None:
+    a, out = course.Array(4), kernels.Buffer(4, "float64")
+    course.fill(a, 1.5)
+    kernels.ewise_add(a, a, a)
+    kernels.cast(a, out)
+    assert np.asarray(out).tolist() == [3.0] * 4
+    with pytest.raises(TypeError, match="ewise_add: out is float64, wanted float32"):
+        kernels.ewise_add(a, a, out)
+    for bad in (np.ones(4, np.float32), 4, None, course.Array):
+        with pytest.raises(TypeError):
+            kernels.ewise_add(a, bad, a)
+    for bad in (None, 7, datetime.datetime_CAPI):
+        with pytest.raises(TypeError):
+            kernels._accept_arrays(bad)
+
+
+def test_an_array_is_an_object_like_others() -> None:
+    array = course.Array(size=3)
+    course.fill(array, 2)
+    assert (array.size, course.Array().size) == (3, 0)
+    assert (memoryview(array).format, memoryview(array).tolist()) == ("f", [2.0] * 3)
+    array.__init__(9)
+    assert array.size == 3  # views of its memory may be about
+    alive = weakref.ref(array)
+    view = np.asarray(array)
+    del array
+    assert alive() is not None and view.tolist() == [2.0] * 3
+    del view
+    assert alive() is None
+    assert type("Child", (course.Array,), {})(5).size == 5
+    for bad in (-1, 2.0, "3", 2**80, None):
+        with pytest.raises((ValueError, TypeError, OverflowError), match="Array|interpreted|too large"):
+            course.Array(bad)
 
 
 def test_allocated_bytes_counts_live_buffers() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,16 @@ from .indexing import as_number, as_shape
 
 
 class BackendDevice:
-    """A place where arrays live and kernels run; unknown attributes are those of its module `mod`."""
+    """A place where arrays live and kernels run; its other attributes are those of its module `mod`."""
 
     array_type: Any = None  # NDArray, which ndarray.py plugs in: devices make arrays, and arrays need devices
+
+    def __new__(cls, name: str, mod: ModuleType | None, *args: Any, **kwargs: Any) -> BackendDevice:
+        return object.__new__(AbsentDevice if mod is None else cls)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, attribute: str) -> Any: ...
 
     def __init__(
         self,
@@ -48,6 +55,9 @@ class BackendDevice:
         self._storage = storage or ({} if mod is None else {"float32": mod.Array})
         self._absence = absence or f"{name} is not built; run 'make lib'"
         self._remark = remark
+        if mod is not None:
+            own = set(dir(self))
+            vars(self).update((key, value) for key, value in vars(mod).items() if key not in own)
 
     @property
     def absence(self) -> str:
@@ -65,14 +75,6 @@ class BackendDevice:
 
     def __repr__(self) -> str:
         return f"{self} [{self._remark}]" if self._remark else str(self)
-
-    def __getattr__(self, attribute: str) -> Any:
-        mod = self.__dict__.get("mod")
-        if mod is None:
-            if attribute.startswith("__") or "_absence" not in self.__dict__:
-                raise AttributeError(attribute)  # pickle and copy ask before there is anything to tell
-            raise AttributeError(f"device {self.name} has no {attribute!r}: {self.absence}")
-        return getattr(mod, attribute)
 
     def __reduce__(self) -> tuple:
         return as_device, (self.name,)
@@ -148,6 +150,15 @@ class BackendDevice:
 
     def _array(self, values: Any, dtype: Any) -> Any:
         return self.array_type(np.asarray(values), device=self, dtype=dtype_name(dtype))
+
+
+class AbsentDevice(BackendDevice):
+    """A device without a module: asked for something of one, it says what to do about it."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__") or "_absence" not in self.__dict__:
+            raise AttributeError(attribute)  # pickle and copy ask before there is anything to tell
+        raise AttributeError(f"device {self.name} has no {attribute!r}: {self.absence}")
 
 
 # ---- the devices ---------------------------------------------------------------------------------------------------

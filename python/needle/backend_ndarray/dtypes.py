@@ -51,7 +51,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 def promote(a: str, b: str) -> str:
     """The dtype that an operator on arrays of dtypes a and b computes in."""
-    return a if _RUNG[a] >= _RUNG[b] else b
+    return a if a == b or _RUNG[a] >= _RUNG[b] else b
 
 
 def promote_to_compare(a: str, b: str) -> str:

@@ -71,8 +71,13 @@ def register_typed(device: str, module: ModuleType, course: ModuleType) -> None:
 
     Where the course module has the same float32 kernel, ours is its fast twin, and only if it was measured faster.
     """
+    reads_arrays = hasattr(course, "_array_reader")  # as our bindings have, but not a file's own PYBIND11_MODULE
+    if reads_arrays:
+        module._accept_arrays(course._array_reader)
     for name in typed_names(module):
-        function = accept_arrays(getattr(module, name), course.Array, module._view)
+        function = getattr(module, name)
+        if not reads_arrays:
+            function = accept_arrays(function, course.Array, module._view)
         for dtype in dtypes_of(name):
             if dtype != "float32" or not hasattr(course, name):
                 # in mode "course" a batch of float32 products is the learner's matmul in a loop
@@ -92,10 +97,7 @@ def dtypes_of(name: str) -> tuple[str, ...]:
 
 
 def accept_arrays(function: Callable, array_type: Any, view: Callable) -> Callable:
-    """The typed kernel, taking the course's Arrays as well as Buffers.
-
-    Module-local types cannot meet: an Array is handed over by address and size, in `_view` alone.
-    """
+    """The typed kernel, taking Arrays of a course module that has no reader of them for it, as well as Buffers."""
 
     def as_buffer(argument: Any) -> Any:
         if isinstance(argument, array_type):

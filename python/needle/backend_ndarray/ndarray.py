@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -110,25 +111,11 @@ class NDArray(NumPyNames):
 
     # ---- what an array is ------------------------------------------------------------------------------------------
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The length of each axis."""
-        return self._shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """How far apart neighbours along each axis lie, in elements."""
-        return self._strides
-
-    @property
-    def device(self) -> BackendDevice:
-        """The device that holds the memory."""
-        return self._device
-
-    @property
-    def dtype(self) -> str:
-        """The name of the element type."""
-        return self._dtype
+    # read all the time, so by attrgetter, which is faster than a function that returns self._shape
+    shape = property(attrgetter("_shape"), doc="The length of each axis.")
+    strides = property(attrgetter("_strides"), doc="How far apart neighbours along each axis lie, in elements.")
+    device = property(attrgetter("_device"), doc="The device that holds the memory.")
+    dtype = property(attrgetter("_dtype"), doc="The name of the element type.")
 
     @property
     def ndim(self) -> int:
@@ -200,7 +187,7 @@ class NDArray(NumPyNames):
 
     def _flat(self, dtype: str) -> Any:
         """A handle that holds the elements in row-major order and in that dtype: the array's own if it can be."""
-        if dtype == self._dtype and self.is_compact():
+        if dtype == self._dtype and (self._compact or self.is_compact()):
             return self._handle
         return self._cast(dtype).compact()._handle
 
@@ -346,7 +333,8 @@ class NDArray(NumPyNames):
             if not isinstance(other, np.ndarray):
                 return NotImplemented
             other = interop.like(other, self)
-        self._check_pair(other, ewise[6:])
+        if other._shape != self._shape or other._device is not self._device:
+            self._check_pair(other, ewise[6:])
         dtype = rule(promote(self._dtype, other._dtype))
         out = self._new(self._shape, dtype)
         self._kernel(ewise, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
