@@ -19,13 +19,14 @@ constexpr int64_t kDepth = 384;           // so many rows of the weights at a ti
 template <typename T>
 class PackedWeights {
  public:
-  /// For weights (inner, columns), row-major.
-  PackedWeights(const T* weights, int64_t inner, int64_t columns)
+  /// For weights (inner, columns).
+  PackedWeights(const Matrix<T>& weights, int64_t inner, int64_t columns)
       : kernels_(NEEDLE_DISPATCH(TableOfGemm<T>)()), inner_(inner), columns_(columns) {
     width_ = (columns + kernels_.tile_columns - 1) / kernels_.tile_columns * kernels_.tile_columns;
     panels_ = scratch_.Get<T>(static_cast<size_t>(width_ * inner));
     for (int64_t k = 0; k < inner; k += kDepth) {
-      kernels_.pack_b(weights + k * columns, columns, std::min(kDepth, inner - k), columns, panels_ + k * width_);
+      const Matrix<T> below{weights.data + k * weights.row_stride, weights.row_stride, weights.column_stride};
+      kernels_.pack_b(below, std::min(kDepth, inner - k), columns, panels_ + k * width_);
     }
   }
 
@@ -34,8 +35,9 @@ class PackedWeights {
     T* strips = scratch.Get<T>(static_cast<size_t>((rows + kernels_.tile_rows) * std::min(inner_, kDepth)));
     for (int64_t k = 0; k < inner_; k += kDepth, accumulate = true) {
       const int64_t depth = std::min(kDepth, inner_ - k);
-      kernels_.pack_a(a + k, inner_, rows, depth, strips);
-      kernels_.multiply(strips, panels_ + k * width_, out, columns_, rows, depth, columns_, accumulate);
+      kernels_.pack_a({a + k, inner_, 1}, rows, depth, strips);
+      kernels_.multiply(strips, panels_ + k * width_, {rows, depth, columns_}, out, columns_,
+                        accumulate ? Accumulated<T>() : Epilogue<T>());
     }
   }
 
@@ -45,16 +47,6 @@ class PackedWeights {
   Scratch scratch_;
   T* panels_ = nullptr;
 };
-
-/// (rows, columns) → (columns, rows).
-template <typename T>
-T* Transposed(const T* a, int64_t rows, int64_t columns, Scratch& scratch) {
-  T* out = scratch.Get<T>(static_cast<size_t>(rows * columns));
-  for (int64_t i = 0; i < rows; i++) {
-    for (int64_t j = 0; j < columns; j++) out[j * rows + i] = a[i * columns + j];
-  }
-  return out;
-}
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 
@@ -89,7 +81,7 @@ const T* Before(const T* initial, const T* states, const Sizes& s, int64_t step,
 template <typename T, typename Cell>
 void RunForward(const Sizes& s, const T* weight, const T* h0, const T* hidden, T* of_h, bool accumulate,
                 const Cell& cell) {
-  const PackedWeights<T> weights(weight, s.width, s.columns());
+  const PackedWeights<T> weights({weight, s.columns(), 1}, s.width, s.columns());
   s.ForEachPart([&](int64_t first, int64_t rows) {
     Scratch scratch;
     for (int64_t step = 0; step < s.steps; step++) {
@@ -104,8 +96,7 @@ void RunForward(const Sizes& s, const T* weight, const T* h0, const T* hidden, T
 /// For every step, the last one first: cell(row of all steps' rows, …), then h_grad (+)= of_h_grad W_hhᵀ.
 template <typename T, typename Cell>
 void RunBackward(const Sizes& s, const T* weight, const T* of_h_grad, T* h_grad, bool accumulate, const Cell& cell) {
-  Scratch transposed;
-  const PackedWeights<T> weights(Transposed(weight, s.width, s.columns(), transposed), s.columns(), s.width);
+  const PackedWeights<T> weights({weight, 1, s.columns()}, s.columns(), s.width);  // transposed
   s.ForEachPart([&](int64_t first, int64_t rows) {
     Scratch scratch;
     std::fill(h_grad + first * s.width, h_grad + (first + rows) * s.width, T(0));

@@ -1,8 +1,8 @@
 // Layers of recurrent cells, run over a sequence and back through it.  Sequences have the time first: (T, B, …) for
 // `steps` steps of a batch; H is `width`, and the gates of a cell are column blocks of H.
 //
-// What the inputs add to the gates, of_x = X W_ih (T, B, gates * H), is one product for all steps and not done here, and
-// so are the gradients of X and of the weights, which are products over all steps of what the backward passes leave.
+// What the inputs add to the gates, of_x = X W_ih (T, B, gates * H), is one product for all steps and not done here;
+// nor are the gradients of X and of the weights, which are products over all steps of what the backward passes leave.
 // An initial state h0 (B, H) stands before the first row of `hidden` (T, B, H).
 #ifndef NEEDLE_KERNELS_RECURRENT_H_
 #define NEEDLE_KERNELS_RECURRENT_H_
