@@ -365,7 +365,7 @@ PRODUCTS = [
 CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
 
 if BACKEND == "nd":  # operators that stand for a layer where a device has one kernel for it
-    from needle.ops.ops_fused import CrossEntropy, LayerNorm
+    from needle.ops.ops_fused import Affine, CrossEntropy, LayerNorm
     from needle.ops.ops_recurrent import GRULayer, LSTMLayer, RNNLayer
 
     LABELS = np.array([2, 0, 1])
@@ -374,6 +374,8 @@ if BACKEND == "nd":  # operators that stand for a layer where a device has one k
                lambda a: np.log(np.exp(a).sum(1)) - a[np.arange(3), LABELS], (normal(3, 4),)),
         OpCase("layer_norm", lambda a, w, b: LayerNorm(0.1)(a, w, b), layer_normed,
                (normal(3, 4), normal(4), normal(4))),
+        OpCase("affine", lambda x, w, b: Affine()(x, w, b), lambda x, w, b: x @ w + b,
+               (normal(3, 4), normal(4, 5), normal(1, 5))),
     ]  # fmt: skip
     CASES += FUSED
 
@@ -400,9 +402,10 @@ WHOLE: dict[type, list[OpCase]] = {
     ops.LogSoftmax: [case for case in REDUCTIONS if case.name == "logsoftmax"],
     ops.Softmax: [case for case in REDUCTIONS if case.name.startswith("softmax")],
     ops.Conv: [case for case in PRODUCTS if case.name.startswith("conv")],
+    ops.MatMul: [case for case in PRODUCTS if case.name.startswith("matmul")],
 }
 if BACKEND == "nd":
-    WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:]}
+    WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:2], Affine: FUSED[2:]}
     WHOLE |= {RNNLayer: RECURRENT[:1], LSTMLayer: RECURRENT[1:2], GRULayer: RECURRENT[2:]}
 
 

@@ -45,6 +45,15 @@ py::array ToNumpy(const Buffer& a, const Dims& shape, const Dims& strides, int64
   return copy;
 }
 
+// ---- kernels that only the CPU has ----------------------------------------------------------------------------------
+
+void ExportStridedProducts(py::module_& m) {
+  const py::arg a("a"), b("b"), bias("bias"), out("out"), shape("shape");
+  const py::arg a_strides("a_strides"), a_offset("a_offset"), b_strides("b_strides"), b_offset("b_offset");
+  m.def("matmul_strided", &MatmulStrided, a, b, out, shape, a_strides, a_offset, b_strides, b_offset, release_gil);
+  m.def("linear", &Linear, a, b, bias, out, shape, a_strides, a_offset, b_strides, b_offset, release_gil);
+}
+
 // ---- the module -----------------------------------------------------------------------------------------------------
 
 void ExportStorage(py::module_& m) {
@@ -71,6 +80,7 @@ PYBIND11_MODULE(kernels_cpu, m) {
   ExportStorage(m);
   ExportKernels(m);
   ExportRecurrent(m);
+  ExportStridedProducts(m);
   // where the float32 kernel was measured to be faster than the course's plain one
   m.attr("__fast__") = py::make_tuple("matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem");
 }

@@ -1,4 +1,4 @@
-// Matrix products of row-major matrices.
+// Matrix products.
 #ifndef NEEDLE_KERNELS_MATMUL_H_
 #define NEEDLE_KERNELS_MATMUL_H_
 
@@ -20,6 +20,15 @@ inline void Matmul(const Buffer& a, const Buffer& b, Buffer& out, int64_t m, int
   MatmulBatched(a, b, out, 1, m, n, p, 0, 0);
 }
 
+/// The same for matrices that lie anywhere, so that none is copied first: shape is (…, m, n, p), the strides are those
+/// of (…, m, n) and (…, n, p), out is row-major.
+void MatmulStrided(const Buffer& a, const Buffer& b, Buffer& out, const Dims& shape, const Dims& a_strides,
+                   int64_t a_offset, const Dims& b_strides, int64_t b_offset);
+
+/// out = a @ b + bias in each row, for one product of floats.
+void Linear(const Buffer& a, const Buffer& b, const Buffer& bias, Buffer& out, const Dims& shape, const Dims& a_strides,
+            int64_t a_offset, const Dims& b_strides, int64_t b_offset);
+
 /// The plain twin, which the fast ones are proved against.
 template <typename T>
 void PlainMatmul(const T* a, const T* b, T* out, int64_t m, int64_t n, int64_t p);
@@ -31,8 +40,8 @@ struct BatchSteps {
   int64_t a, b;
 };
 
-inline BatchSteps CheckedBatch(const Buffer& a, const Buffer& b, const Buffer& out, int64_t batch, int64_t m,
-                               int64_t n, int64_t p, int64_t a_stride, int64_t b_stride) {
+inline BatchSteps CheckedBatch(const Buffer& a, const Buffer& b, const Buffer& out, int64_t batch, int64_t m, int64_t n,
+                               int64_t p, int64_t a_stride, int64_t b_stride) {
   const char* who = "matmul_batched";
   const BatchSteps steps{CheckedStrides(who, {batch, m, n}, {a_stride, n, 1}, 0, a.size())[0],
                          CheckedStrides(who, {batch, n, p}, {b_stride, p, 1}, 0, b.size())[0]};

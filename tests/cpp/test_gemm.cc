@@ -1,4 +1,6 @@
 // The micro-kernel of every instruction set that this machine has, against the three plain loops.
+#include <algorithm>
+
 #include "check.h"
 #include "kernels/gemm.h"
 #include "kernels/matmul.h"
@@ -47,6 +49,60 @@ TEST(gemm_equals_the_plain_loops_past_every_block_size) {
   ExpectProduct<float>(300, 400, 50);  // several blocks of rows, and of depth
   ExpectProduct<float>(7, 800, 3100);  // several blocks of columns, shared by columns
   ExpectProduct<double>(150, 390, 40);
+  SetNumThreads(1);
+}
+
+/// Every epilogue at once, out's rows farther apart than they are long, a and b transposed, on threads or on one.
+template <typename T>
+static void ExpectEpilogue(int64_t m, int64_t n, int64_t p, bool serial) {
+  const std::vector<T> at = SmallNumbers<T>(n * m, 5), bt = SmallNumbers<T>(p * n, 6), bias = SmallNumbers<T>(p, 7),
+                       residual = SmallNumbers<T>(m * (p + 2), 8), before = SmallNumbers<T>(m * (p + 1), 9);
+  std::vector<T> out = before;
+  const Epilogue<T> epilogue{true, bias.data(), residual.data(), p + 2, true};
+  (serial ? SerialGemm<T> : Gemm<T>)({at.data(), 1, m}, {bt.data(), 1, n}, {m, n, p}, out.data(), p + 1, epilogue);
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = 0; j < p; j++) {
+      T sum = before[i * (p + 1) + j] + bias[j] + residual[i * (p + 2) + j];
+      for (int64_t k = 0; k < n; k++) sum += at[k * m + i] * bt[j * n + k];
+      EXPECT(out[i * (p + 1) + j] == (sum > 0 ? sum : 0));
+    }
+    EXPECT(out[i * (p + 1) + p] == before[i * (p + 1) + p]);  // what lies between the rows is not out's
+  }
+}
+
+TEST(gemm_adds_what_is_there_bias_and_residual_and_cuts_below_0) {
+  SetNumThreads(3);
+  for (Isa isa : AvailableIsas()) {
+    SetIsa(Name(isa));
+    for (int64_t n : {0, 3, 300, 700}) {
+      ExpectEpilogue<float>(13, n, 35, n == 3);
+      ExpectEpilogue<double>(150, n, 17, n == 3);
+    }
+  }
+  SetIsa(Name(AvailableIsas().front()));
+  SetNumThreads(1);
+}
+
+TEST(gemm_leaves_a_nan_through_relu) {
+  const float nan = std::nanf(""), a[] = {nan, -1}, b[] = {1};
+  float out[2];
+  Epilogue<float> epilogue;
+  epilogue.relu = true;
+  Gemm<float>({a, 1, 1}, {b, 1, 1}, {2, 1, 1}, out, 1, epilogue);
+  EXPECT(std::isnan(out[0]) && out[1] == 0);
+}
+
+TEST(gemm_inside_a_loop_over_threads_is_serial) {
+  SetNumThreads(3);
+  const int64_t n = 130;
+  const std::vector<float> a = SmallNumbers<float>(n * n, 1), b = SmallNumbers<float>(n * n, 2);
+  std::vector<float> out(6 * n * n);
+  ParallelFor(6, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+      Gemm<float>({a.data(), n, 1}, {b.data(), n, 1}, {n, n, n}, &out[i * n * n], n);
+  });
+  const std::vector<float> wanted = Naive(a, b, n, n, n);
+  for (int64_t i = 0; i < 6; i++) EXPECT(std::equal(wanted.begin(), wanted.end(), out.begin() + i * n * n));
   SetNumThreads(1);
 }
 

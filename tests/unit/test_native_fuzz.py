@@ -173,6 +173,14 @@ class Fuzzer:
             "matmul": lambda: [handle(m * n, dtype), handle(n * p, dtype), handle(m * p, dtype), m, n, p],
             "matmul_tiled": lambda: [*(handle(64) for _ in range(3)), 8, 8, 8],
             "matmul_batched": lambda: [handle(32, dtype), handle(8, dtype), handle(16, dtype), 2, 4, 4, 2, 16, 0],
+            "matmul_strided": lambda: [
+                *(handle(size, dtype) for size in (16, 16, 16)),
+                *((2, 4, 2, 2), (8, -1, 4), 3, (0, 2, 1), 4),
+            ],
+            "linear": lambda: [
+                *(handle(size, real) for size in (m * n, n * p, p, m * p)),
+                *((m, n, p), (1, m), 0, (p, 1), 0),
+            ],
             "take": lambda: [handle(12, dtype), handle(size, "int64"), handle(size * 6, dtype), 3, 2, 2],
             "scatter_add": lambda: [handle(size * 6, dtype), handle(size, "int64"), handle(12, dtype), 3, 2, 2],
             "logsumexp": lambda: [handle(m * n, real), handle(m, real), n],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from needle import Op, Tensor, kernels, ops
+from needle import Op, Tensor, grad, kernels, nn, ops
 
 from tests.op_cases import WHOLE, OpCase, check_whole_operation
 
@@ -53,3 +53,28 @@ def test_inputs_of_conv_that_require_no_gradient_get_none() -> None:
     ops.conv(images, kernel, padding=0).sum().backward()
     assert images.grad is None
     np.testing.assert_array_equal(kernel.grad.numpy().ravel(), [4, 4, 4, 4])
+
+
+@pytest.mark.parametrize("asks", [(True, False), (False, True)])
+def test_inputs_of_matmul_that_require_no_gradient_get_none(asks: tuple[bool, bool]) -> None:
+    a, b = (Tensor(np.ones((2, 2)), requires_grad=grad) for grad in asks)
+    (a @ b).sum().backward()
+    assert [x.grad is not None for x in (a, b)] == list(asks)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(7, 5), (2, 3, 5), (1, 5), (0, 5), (5,)])
+def test_linear_agrees_with_the_plain_path_and_has_second_derivatives(shape: tuple[int, ...], dtype: str) -> None:
+    random = np.random.RandomState(0)
+    layer = nn.Linear(5, 4, dtype=dtype)
+    x = Tensor(random.randn(*shape), dtype=dtype)
+    first = grad(lambda x: (layer(x) ** 3).sum())
+    second = grad(lambda x: (first(x) ** 2).sum())
+    results = []
+    for mode in ("course", "fast"):
+        with kernels.use(mode):
+            results.append([f(x).numpy() for f in (layer, first, second)])
+    for plain, fast in zip(*results):
+        assert fast.shape == plain.shape
+        tolerance = 1e-5 if dtype == "float32" else 1e-13
+        np.testing.assert_allclose(fast, plain, rtol=tolerance, atol=tolerance * np.abs(plain).max(initial=1))

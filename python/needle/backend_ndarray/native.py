@@ -30,8 +30,14 @@ NO_KERNELS = (
     *("synchronize", "memory_stats", "empty_cache", "reset_peak"),
 )
 
+# products that the course does not have: in mode "course" they are made of the learner's matmul
+PRODUCTS = ("matmul_batched", "matmul_strided")
+
 # what is defined for floats alone: fused kernels by how their names begin, ewise_ and scalar_ ones by what follows
-FLOAT_FAMILIES = ("log", "softmax", "cross_entropy", "layer_norm", "conv", "sgd", "adam", "rnn", "lstm", "gru")
+FLOAT_FAMILIES = (
+    *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam"),
+    *("rnn", "lstm", "gru"),
+)
 FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")
 
 
@@ -80,8 +86,7 @@ def register_typed(device: str, module: ModuleType, course: ModuleType) -> None:
             function = accept_arrays(function, course.Array, module._view)
         for dtype in dtypes_of(name):
             if dtype != "float32" or not hasattr(course, name):
-                # in mode "course" a batch of float32 products is the learner's matmul in a loop
-                kernels.register(name, device, dtype, function, fast=dtype == "float32" and name == "matmul_batched")
+                kernels.register(name, device, dtype, function, fast=dtype == "float32" and name in PRODUCTS)
             elif name in module.__fast__:
                 kernels.register(name, device, dtype, function, fast=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
@@ -46,7 +47,11 @@ def matmul_2d(a: NDArray, b: NDArray) -> NDArray:
     if tile and m * n * p and not (m % tile or n % tile or p % tile):
         return matmul_tiled(a._cast(dtype), b._cast(dtype), tile)
     out = a._new((m, p), dtype)
-    if n == 0:
+    kernel = kernels.device_kernel("matmul_strided", a._device.name, dtype)
+    if kernel is not None:
+        a, b = a._cast(dtype), b._cast(dtype)
+        kernel(a._handle, b._handle, out._handle, (m, n, p), a._strides, a._offset, b._strides, b._offset)
+    elif n == 0:
         out.fill(0)  # an empty sum
     elif m and p:
         a._kernel("matmul", dtype)(a._flat(dtype), b._flat(dtype), out._handle, m, n, p)
@@ -71,9 +76,12 @@ def _tiles(a: NDArray, tile: int) -> Any:
 def matmul_batched(a: NDArray, b: NDArray, batch: Shape) -> NDArray:
     """Products of corresponding matrices of two batches, of which either may be a single matrix."""
     (m, n), p = a.shape[-2:], b.shape[-1]
+    dtype = promote(a.dtype, b.dtype)
+    strided = kernels.device_kernel("matmul_strided", a.device.name, dtype)
+    if strided is not None:
+        return _in_place(a._cast(dtype), b._cast(dtype), batch, strided)
     if b.ndim == 2 and n:  # every row of the batch meets the same matrix: one product does
         return matmul_2d(a.reshape((-1, n)), b).reshape(batch + (m, p))
-    dtype = promote(a.dtype, b.dtype)
     out = a._new(batch + (m, p), dtype)
     kernel = kernels.device_kernel("matmul_batched", a.device.name, dtype)
     if n == 0:
@@ -83,6 +91,15 @@ def matmul_batched(a: NDArray, b: NDArray, batch: Shape) -> NDArray:
         kernel(left, right, out._handle, math.prod(batch), m, n, p, left_step, right_step)
     elif out.size:
         _one_by_one(a.broadcast_to(batch + (m, n)), b.broadcast_to(batch + (n, p)), out)
+    return out
+
+
+def _in_place(a: NDArray, b: NDArray, batch: Shape, kernel: Callable) -> NDArray:
+    """The products by a kernel that takes operands wherever their matrices lie: none is copied."""
+    (m, n), p = a.shape[-2:], b.shape[-1]
+    out = a._new(batch + (m, p), a.dtype)
+    a, b = a.broadcast_to(batch + (m, n)), b.broadcast_to(batch + (n, p))
+    kernel(a._handle, b._handle, out._handle, (*batch, m, n, p), a._strides, a._offset, b._strides, b._offset)
     return out
 
 

@@ -12,9 +12,9 @@ from ..autograd import Tensor, TensorOp
 from ..backend_selection import NDArray, array_api
 from ..init import one_hot
 from .ops_logarithmic import logsoftmax
-from .ops_mathematic import broadcast_to, exp, reshape, summation
+from .ops_mathematic import broadcast_to, exp, reshape, summation, transpose
 
-__all__ = ["CrossEntropy", "LayerNorm"]
+__all__ = ["Affine", "CrossEntropy", "LayerNorm"]
 
 
 class FusedOp(TensorOp):
@@ -24,6 +24,21 @@ class FusedOp(TensorOp):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # arrays would not help a reader
+
+
+class Affine(FusedOp):
+    """x W + b, for each row x.  (N, I), (I, O), (O,) or (1, O) → (N, O)."""
+
+    reads_output = False
+
+    def compute(self, x: NDArray, weight: NDArray, bias: NDArray) -> NDArray:
+        y = x @ weight
+        return y + array_api.broadcast_to(array_api.reshape(bias, (1, y.shape[1])), y.shape)
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x, weight, bias = node.inputs
+        to_bias = reshape(summation(out_grad, 0), bias.shape)
+        return out_grad @ transpose(weight), transpose(x) @ out_grad, to_bias
 
 
 class CrossEntropy(FusedOp):
