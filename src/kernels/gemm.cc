@@ -10,9 +10,10 @@ namespace {
 
 // Blocks: depth x tile of b (a panel) stays in the first-level cache, rows x depth of a in the second, depth x columns
 // of b in the third.
-constexpr int64_t kDepth = 256;
+constexpr int64_t kDepthBytes = 2048;
 constexpr int64_t kRows = 192;
-constexpr int64_t kColumns = 2048;
+constexpr int64_t kColumns = 1024;
+constexpr int64_t kRowGrain = 2;          // threads share rows evenly, in place of whole strips
 constexpr int64_t kThreadWork = 1 << 19;  // multiplications that are worth a thread
 
 int64_t CeilDiv(int64_t a, int64_t b) {
@@ -52,7 +53,7 @@ class Product {
         out_stride_(out_stride),
         epilogue_(epilogue) {
     Share(threads);
-    depth_ = std::max<int64_t>(1, EqualBlocks(sizes.inner, kDepth, 1));
+    depth_ = std::max<int64_t>(1, EqualBlocks(sizes.inner, kDepthBytes / static_cast<int64_t>(sizeof(T)), 1));
     columns_ = EqualBlocks(sizes.columns, kColumns, kernels_.tile_columns);
     rows_ = EqualBlocks(CeilDiv(sizes.rows, row_pieces_), kRows, kernels_.tile_rows);
   }
@@ -60,22 +61,27 @@ class Product {
   void Run() {
     Scratch scratch;
     const int64_t pieces = row_pieces_ * column_pieces_;
-    panels_ = scratch.Get<T>(static_cast<size_t>(2 * columns_ * depth_ + pieces * rows_ * depth_));
-    strips_ = panels_ + 2 * columns_ * depth_;
+    const int64_t halves = pieces > 1 ? 2 : 1;
+    panels_ = scratch.Get<T>(static_cast<size_t>((halves * columns_ + pieces * rows_) * depth_));
+    strips_ = panels_ + halves * columns_ * depth_;
     ParallelTeam(pieces, [this](int64_t member, int64_t members) { Work(member, members); });
   }
 
  private:
-  /// The grid whose largest piece is the smallest; of equal ones that with the most pieces of rows.
+  /// The grid whose pieces take the least time; of equal ones that with the most pieces of rows.
   void Share(int64_t threads) {
     int64_t least = 0;
     for (int64_t row_pieces = threads; row_pieces >= 1; row_pieces--) {
-      const int64_t column_pieces = threads / row_pieces;
-      const int64_t largest = CeilDiv(CeilDiv(sizes_.rows, kernels_.tile_rows), row_pieces) *
-                              CeilDiv(CeilDiv(sizes_.columns, kernels_.tile_columns), column_pieces);
-      if (least && largest >= least) continue;
-      least = largest, row_pieces_ = row_pieces, column_pieces_ = column_pieces;
+      const int64_t column_pieces = threads / row_pieces, cost = Cost(row_pieces, column_pieces);
+      if (least && cost >= least) continue;
+      least = cost, row_pieces_ = row_pieces, column_pieces_ = column_pieces;
     }
+  }
+
+  /// Of one step of k in one piece: multiplying rows, loading panels once for each strip, packing a.
+  int64_t Cost(int64_t row_pieces, int64_t column_pieces) const {
+    const int64_t rows = CeilDiv(sizes_.rows, row_pieces), strips = CeilDiv(rows, kernels_.tile_rows);
+    return (rows + 2 * strips) * CeilDiv(CeilDiv(sizes_.columns, kernels_.tile_columns), column_pieces) + rows;
   }
 
   /// What one of a team does: the two outer loops.  Panels lie in one half of the room, then in the other: so nobody
@@ -86,7 +92,7 @@ class Product {
       const int64_t columns = std::min(columns_, sizes_.columns - column);
       for (int64_t k = 0; k == 0 || k < sizes_.inner; k += depth_, half = !half) {
         const int64_t depth = std::min(depth_, sizes_.inner - k);
-        T* panels = panels_ + (half ? columns_ * depth_ : 0);
+        T* panels = panels_ + (half && members > 1 ? columns_ * depth_ : 0);
         Pack({k, k + depth}, column, PieceOf(columns, member, members, kernels_.tile_columns), panels);
         if (members > 1) TeamBarrier();
         for (int64_t piece = member; piece < row_pieces_ * column_pieces_; piece += members) {
@@ -105,7 +111,7 @@ class Product {
 
   /// One piece's part of a block, rows by rows.
   void Multiply(int64_t piece, Range k, Range block, const T* panels) const {
-    const Range rows = PieceOf(sizes_.rows, piece / column_pieces_, row_pieces_, kernels_.tile_rows);
+    const Range rows = PieceOf(sizes_.rows, piece / column_pieces_, row_pieces_, kRowGrain);
     const Range columns =
         PieceOf(block.end - block.begin, piece % column_pieces_, column_pieces_, kernels_.tile_columns);
     const int64_t depth = k.end - k.begin;

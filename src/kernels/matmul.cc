@@ -9,8 +9,8 @@
 namespace needle {
 namespace {
 
-constexpr int64_t kGrain = 1 << 16;      // multiplications
-constexpr int64_t kSmallGemm = 1 << 12;  // fewer are done before a matrix is packed
+constexpr int64_t kGrain = 1 << 16;     // multiplications
+constexpr int64_t kSmallGemm = 1 << 8;  // fewer are done before a matrix is packed
 
 /// Rows [begin, end) of a product.
 template <typename T>

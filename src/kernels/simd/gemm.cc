@@ -47,20 +47,47 @@ struct Kernel : Simd<T> {
     StoreQuad(to + width, NEEDLE_SHUFFLE(a, b, 1, 3));
   }
 
-  /// `items` of kWidth items, each with `depth` steps, -> depth rows of kWidth elements.
+  /// `items` of kWidth items, each with `depth` steps, -> depth rows of kWidth elements.  After the last item come
+  /// zeros to the end of its vector; what is behind that nobody reads.
   template <int64_t kWidth>
   static void PackOne(const T* from, int64_t item_stride, int64_t step_stride, int64_t items, int64_t depth, T* to) {
-    int64_t k = 0;
-    if (items == kWidth && step_stride == 1) {
-      for (; k + kQuad <= depth; k += kQuad) TransposeQuads<kWidth>(from + k, item_stride, to + k * kWidth);
-    } else if (items == kWidth && item_stride == 1) {
-      for (; k < depth; k++) CopyRow<kWidth>(from + k * step_stride, to + k * kWidth);
-    }
-    for (; k < depth; k++) {
-      for (int64_t i = 0; i < kWidth; i++) {
-        to[k * kWidth + i] = i < items ? from[i * item_stride + k * step_stride] : T(0);
+    if (items < kWidth) {
+      const int64_t filled = Smaller(kWidth, (items + kLanes - 1) / kLanes * kLanes);
+      for (int64_t k = 0; k < depth; k++) {
+        for (int64_t i = items; i < filled; i++) to[k * kWidth + i] = 0;
       }
     }
+    if (step_stride == 1) {
+      PackByTransposing<kWidth>(from, item_stride, items, depth, to);
+    } else if (item_stride == 1) {
+      for (int64_t k = 0; k < depth; k++) CopyRow<kWidth>(from + k * step_stride, items, to + k * kWidth);
+    } else {
+      PackElements<kWidth>(from, item_stride, step_stride, 0, items, 0, depth, to);
+    }
+  }
+
+  template <int64_t kWidth>
+  static void PackElements(const T* from, int64_t item_stride, int64_t step_stride, int64_t item, int64_t items,
+                           int64_t k, int64_t depth, T* to) {
+    for (; k < depth; k++) {
+      for (int64_t i = item; i < items; i++) to[k * kWidth + i] = from[i * item_stride + k * step_stride];
+    }
+  }
+
+  template <int64_t kWidth>
+  static void PackByTransposing(const T* from, int64_t item_stride, int64_t items, int64_t depth, T* to) {
+    const int64_t whole = items - items % kQuad, steps = depth - depth % kQuad;
+    for (int64_t k = 0; k < steps; k += kQuad) {
+      if (items == kWidth) {
+        TransposeQuads<kWidth>(from + k, item_stride, to + k * kWidth);
+      } else {
+        for (int64_t i = 0; i < whole; i += kQuad) {
+          Transpose(from + i * item_stride + k, item_stride, to + k * kWidth + i, kWidth);
+        }
+      }
+    }
+    if (items < kWidth) PackElements<kWidth>(from, item_stride, 1, whole, items, 0, steps, to);
+    PackElements<kWidth>(from, item_stride, 1, 0, items, steps, depth, to);
   }
 
   template <int64_t kWidth>
@@ -73,15 +100,13 @@ struct Kernel : Simd<T> {
   }
 
   template <int64_t kWidth>
-  static void CopyRow(const T* from, T* to) {
-    if constexpr (kWidth % kLanes == 0) {
-      for (int64_t i = 0; i < kWidth; i += kLanes) Store(to + i, Load(from + i));
-    } else {
-      for (int64_t i = 0; i < kWidth; i += kQuad) {
-        const int64_t first = Smaller(i, kWidth - kQuad);
-        StoreQuad(to + first, LoadQuad(from + first));
-      }
+  static void CopyRow(const T* from, int64_t items, T* to) {
+    int64_t i = 0;
+    if (kWidth % kLanes == 0 && items == kWidth) {
+      for (; i < kWidth; i += kLanes) Store(to + i, Load(from + i));
     }
+    for (; i + kQuad <= items; i += kQuad) StoreQuad(to + i, LoadQuad(from + i));
+    for (; i < items; i++) to[i] = from[i];
   }
 
   static void PackA(const Matrix<T>& a, int64_t rows, int64_t depth, T* packed) {
@@ -100,59 +125,61 @@ struct Kernel : Simd<T> {
 
   // ---- the tile -----------------------------------------------------------------------------------------------------
 
-  /// A tile of kRows rows, whose `columns` fill kVecs vectors or less.
-  template <int64_t kRows, int64_t kVecs>
+  /// A tile of kRows rows, whose `columns` fill kVecs vectors of kBytes, or less.
+  template <int64_t kRows, int64_t kVecs, int64_t kBytes>
   static void MultiplyTile(const T* strip, const T* panel, int64_t depth, int64_t columns, T* out, int64_t stride,
                            const Epilogue<T>& epilogue) {
+    typedef T Wide __attribute__((vector_size(kBytes)));
+    typedef T Unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T))));
+    constexpr int64_t kWide = kBytes / static_cast<int64_t>(sizeof(T)), kWidth = kVecs * kWide;
+
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kRows; i++) __builtin_prefetch(out + i * stride, 1);
-    Vector sum[kRows][kVecs] = {};
+    Wide sum[kRows][kVecs] = {};
     for (int64_t k = 0; k < depth; k++, strip += kTileRows, panel += kTileColumns) {
-      Vector b[kVecs];
+      Wide b[kVecs];
 #pragma GCC unroll 4
-      for (int64_t v = 0; v < kVecs; v++) b[v] = Load(panel + v * kLanes);
+      for (int64_t v = 0; v < kVecs; v++) b[v] = *reinterpret_cast<const Unaligned*>(panel + v * kWide);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kRows; i++) {
-        const Vector a = Vector{} + strip[i];
+        const Wide a = strip[i] - Wide{};  // x - 0 is x, but 0 + x would be computed: it differs for -0
 #pragma GCC unroll 4
         for (int64_t v = 0; v < kVecs; v++) sum[i][v] += a * b[v];
       }
     }
-    if (columns == kVecs * kLanes && !HasMore(epilogue)) {
+
+    const bool direct = columns == kWidth && !epilogue.bias && !epilogue.residual && !epilogue.relu;
+    alignas(64) T sums[kRows * kWidth];  // of the others a copy: `sum` itself must not need an address
+    T* to = direct ? out : sums;
+    const int64_t step = direct ? stride : kWidth;
+    if (direct && epilogue.accumulate) {
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kRows; i++) {
 #pragma GCC unroll 4
-        for (int64_t v = 0; v < kVecs; v++) {
-          T* to = out + i * stride + v * kLanes;
-          Store(to, epilogue.accumulate ? Load(to) + sum[i][v] : sum[i][v]);
-        }
+        for (int64_t v = 0; v < kVecs; v++) sum[i][v] += *reinterpret_cast<Unaligned*>(to + i * step + v * kWide);
       }
-    } else {
-      Vector sums[kRows * kVecs];  // a copy, or `sum` would have an address and live in memory
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kRows; i++) {
-#pragma GCC unroll 4
-        for (int64_t v = 0; v < kVecs; v++) sums[i * kVecs + v] = sum[i][v];
-      }
-      Finish(sums, kRows, kVecs, columns, out, stride, epilogue);
     }
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kRows; i++) {
+#pragma GCC unroll 4
+      for (int64_t v = 0; v < kVecs; v++) *reinterpret_cast<Unaligned*>(to + i * step + v * kWide) = sum[i][v];
+    }
+    if (!direct) Finish(sums, kRows, kWidth, columns, out, stride, epilogue);
   }
 
-  static bool HasMore(const Epilogue<T>& epilogue) { return epilogue.bias || epilogue.residual || epilogue.relu; }
-
-  /// Any epilogue, and tiles at the edge.
-  static __attribute__((noinline)) void Finish(const Vector* sums, int64_t rows, int64_t vectors, int64_t columns,
-                                               T* out, int64_t stride, const Epilogue<T>& epilogue) {
-    for (int64_t i = 0; i < rows; i++) {
-      for (int64_t v = 0; v < vectors; v++) {
-        const int64_t column = v * kLanes, count = columns - column;
-        T* to = out + i * stride + column;
-        Vector sum = *sums++;
-        if (epilogue.accumulate) sum += LoadSome(to, count);
-        if (epilogue.bias) sum += LoadSome(epilogue.bias + column, count);
-        if (epilogue.residual) sum += LoadSome(epilogue.residual + i * epilogue.residual_stride + column, count);
+  /// Any epilogue, and tiles at the edge: `columns` of the rows of sums, which are `width` long.
+  static __attribute__((noinline)) void Finish(const T* sums, int64_t rows, int64_t width, int64_t columns, T* out,
+                                               int64_t stride, const Epilogue<T>& epilogue) {
+    for (int64_t i = 0; i < rows; i++, sums += width, out += stride) {
+      const T* residual = epilogue.residual ? epilogue.residual + i * epilogue.residual_stride : nullptr;
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        const int64_t count = Smaller(kLanes, columns - j);
+        Vector sum = LoadSome(sums + j, count);
+        if (epilogue.accumulate) sum += LoadSome(out + j, count);
+        if (epilogue.bias) sum += LoadSome(epilogue.bias + j, count);
+        if (residual) sum += LoadSome(residual + j, count);
         if (epilogue.relu) sum = (sum > 0) | (sum != sum) ? sum : Vector{};  // a NaN stays
-        StoreSome(to, sum, count);
+        StoreSome(out + j, sum, count);
       }
     }
   }
@@ -160,27 +187,35 @@ struct Kernel : Simd<T> {
   /// `count` elements (or a vector full), and zeros.
   static Vector LoadSome(const T* from, int64_t count) {
     if (count >= kLanes) return Load(from);
-    Vector value = {};
-    for (int64_t j = 0; j < count; j++) value[j] = from[j];
-    return value;
+    T some[kLanes] = {};
+    for (int64_t j = 0; j < count; j++) some[j] = from[j];
+    return Load(some);
   }
 
   static void StoreSome(T* to, Vector value, int64_t count) {
     if (count >= kLanes) return Store(to, value);
-    for (int64_t j = 0; j < count; j++) to[j] = value[j];
+    T some[kLanes];
+    Store(some, value);
+    for (int64_t j = 0; j < count; j++) to[j] = some[j];
   }
 
   // ---- all tiles of a block -----------------------------------------------------------------------------------------
 
   using TileFunction = void (*)(const T*, const T*, int64_t, int64_t, T*, int64_t, const Epilogue<T>&);
 
-  /// The tile of so many rows and vectors.
-  template <int64_t kVecs, int64_t kRows = kTileRows>
+  /// The tile for so many rows and columns: a narrow panel takes fewer or shorter vectors.
+  static TileFunction TileFor(int64_t rows, int64_t columns) {
+    constexpr int64_t kHalf = kVectorBytes > 16 ? kVectorBytes / 2 : 16;
+    if (columns > kLanes) return TileOf<kVectors, kVectorBytes>(rows);
+    return columns > kLanes / 2 ? TileOf<1, kVectorBytes>(rows) : TileOf<1, kHalf>(rows);
+  }
+
+  template <int64_t kVecs, int64_t kBytes, int64_t kRows = kTileRows>
   static TileFunction TileOf(int64_t rows) {
     if constexpr (kRows > 1) {
-      if (rows < kRows) return TileOf<kVecs, kRows - 1>(rows);
+      if (rows < kRows) return TileOf<kVecs, kBytes, kRows - 1>(rows);
     }
-    return &MultiplyTile<kRows, kVecs>;
+    return &MultiplyTile<kRows, kVecs, kBytes>;
   }
 
   static void Multiply(const T* strips, const T* panels, const GemmSizes& sizes, T* out, int64_t out_stride,
@@ -188,18 +223,13 @@ struct Kernel : Simd<T> {
     const int64_t last = sizes.rows % kTileRows, whole = sizes.rows - last;
     for (int64_t j = 0; j < sizes.columns; j += kTileColumns) {
       const int64_t columns = Smaller(kTileColumns, sizes.columns - j);
-      const bool narrow = columns <= kLanes;
-      const TileFunction tile = narrow ? TileOf<1>(kTileRows) : TileOf<2>(kTileRows);
-      const T* panel = panels + j * sizes.inner;
-      for (int64_t i = 0; i < whole; i += kTileRows) {
-        tile(strips + i * sizes.inner, panel, sizes.inner, columns, out + i * out_stride + j, out_stride,
-             Moved(epilogue, i, j));
-      }
-      if (last) {
-        (narrow ? TileOf<1>(last) : TileOf<2>(last))(strips + whole * sizes.inner, panel, sizes.inner, columns,
-                                                     out + whole * out_stride + j, out_stride,
-                                                     Moved(epilogue, whole, j));
-      }
+      const auto multiply = [&](TileFunction tile, int64_t i) {
+        tile(strips + i * sizes.inner, panels + j * sizes.inner, sizes.inner, columns, out + i * out_stride + j,
+             out_stride, Moved(epilogue, i, j));
+      };
+      const TileFunction tile = TileFor(kTileRows, columns);
+      for (int64_t i = 0; i < whole; i += kTileRows) multiply(tile, i);
+      if (last) multiply(TileFor(last, columns), whole);
     }
   }
 
