@@ -53,7 +53,8 @@ void SerialGemm(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, 
                 const Epilogue<T>& epilogue = {});
 
 /// The innermost loops, made for one vector width.  A *strip* is tile_rows rows of a, a *panel* tile_columns columns of
-/// b; packed, the elements of one k lie side by side, and what is missing at the edge is 0.
+/// b; packed, the elements of one k lie side by side.  The last strip and panel take as much room as the others; multiply
+/// must then be told of as many rows and columns as were packed.
 template <typename T>
 struct GemmKernels {
   int64_t tile_rows, tile_columns;
