@@ -148,10 +148,44 @@ class Product {
   T *panels_, *strips_;
 };
 
+/// A single row of out, each element of which costs reading a column of b; false if b does not lie so that it fits.
+template <typename T>
+bool MultiplyRow(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_step,
+                 const Epilogue<T>& epilogue, int64_t bias_step, int64_t residual_step, int64_t threads) {
+  if (b.column_stride != 1 && !(b.row_stride == 1 && a.column_stride == 1)) return false;
+  const auto kernels = NEEDLE_DISPATCH(TableOfGemm<T>)();
+  Scratch scratch;
+  T* products = scratch.Get<T>(static_cast<size_t>(sizes.columns));
+  ParallelFor(sizes.columns, CeilDiv(sizes.columns, threads), [&](int64_t begin, int64_t end) {
+    const Matrix<T> mine{b.data + begin * b.column_stride, b.row_stride, b.column_stride};
+    kernels.multiply_row(a.data, a.column_stride, mine, sizes.inner, end - begin, products + begin);
+    for (int64_t j = begin; j < end; j++) {
+      T sum = products[j];
+      if (epilogue.accumulate) sum += out[j * out_step];
+      if (epilogue.bias) sum += epilogue.bias[j * bias_step];
+      if (epilogue.residual) sum += epilogue.residual[j * residual_step];
+      out[j * out_step] = epilogue.relu && sum < 0 ? T(0) : sum;
+    }
+  });
+  return true;
+}
+
+/// A single row or, seen as the row of the transposed product, a single column.
+template <typename T>
+bool MultiplyThin(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+                  const Epilogue<T>& epilogue, int64_t threads) {
+  if (sizes.rows == 1) return MultiplyRow(a, b, sizes, out, 1, epilogue, 1, 1, threads);
+  if (sizes.columns > 1) return false;
+  const Matrix<T> left{b.data, b.column_stride, b.row_stride}, right{a.data, a.column_stride, a.row_stride};
+  return MultiplyRow(left, right, {1, sizes.inner, sizes.rows}, out, out_stride, epilogue, 0, epilogue.residual_stride,
+                     threads);
+}
+
 template <typename T>
 void Multiply(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
               const Epilogue<T>& epilogue, int64_t threads) {
   if (sizes.rows <= 0 || sizes.columns <= 0) return;
+  if (MultiplyThin(a, b, sizes, out, out_stride, epilogue, threads)) return;
   Product<T>(a, b, sizes, out, out_stride, epilogue, threads).Run();
 }
 

@@ -53,8 +53,8 @@ void SerialGemm(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, 
                 const Epilogue<T>& epilogue = {});
 
 /// The innermost loops, made for one vector width.  A *strip* is tile_rows rows of a, a *panel* tile_columns columns of
-/// b; packed, the elements of one k lie side by side.  The last strip and panel take as much room as the others; multiply
-/// must then be told of as many rows and columns as were packed.
+/// b; packed, the elements of one k lie side by side.  The last strip and panel take as much room as the others;
+/// multiply must then be told of as many rows and columns as were packed.
 template <typename T>
 struct GemmKernels {
   int64_t tile_rows, tile_columns;
@@ -65,6 +65,8 @@ struct GemmKernels {
   /// out = epilogue(strips @ panels), tile by tile.
   void (*multiply)(const T* strips, const T* panels, const GemmSizes& sizes, T* out, int64_t out_stride,
                    const Epilogue<T>& epilogue);
+  /// out = row @ b, for an unpacked b whose column_stride is 1; or whose row_stride is, and the row's.
+  void (*multiply_row)(const T* row, int64_t row_stride, const Matrix<T>& b, int64_t inner, int64_t columns, T* out);
 };
 
 NEEDLE_FOR_EACH_ISA(template <typename T> GemmKernels<T> TableOfGemm();)

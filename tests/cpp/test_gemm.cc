@@ -35,7 +35,7 @@ static void ExpectProduct(int64_t m, int64_t n, int64_t p) {
 // sums of small whole numbers are exact, so that any order of adding gives the same bits
 TEST(gemm_equals_the_plain_loops_at_every_edge) {
   for (int64_t m : {1, 5, 6, 12, 13, 25}) {
-    for (int64_t p : {1, 7, 16, 33, 65}) {
+    for (int64_t p : {1, 7, 16, 33, 65, 300}) {
       for (int64_t n : {1, 2, 31}) {
         ExpectProduct<float>(m, n, p);
         ExpectProduct<double>(m, n, p);
@@ -77,6 +77,11 @@ TEST(gemm_adds_what_is_there_bias_and_residual_and_cuts_below_0) {
     for (int64_t n : {0, 3, 300, 700}) {
       ExpectEpilogue<float>(13, n, 35, n == 3);
       ExpectEpilogue<double>(150, n, 17, n == 3);
+      for (int64_t size : {1, 40, 300}) {
+        ExpectEpilogue<float>(1, n, size, n == 3);
+        ExpectEpilogue<float>(size, n, 1, n == 3);
+        ExpectEpilogue<double>(size, n, 1, n == 3);
+      }
     }
   }
   SetIsa(Name(AvailableIsas().front()));

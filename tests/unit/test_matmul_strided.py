@@ -77,7 +77,9 @@ def test_products_of_views_equal_numpy(data: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(300, 520, 70), (5, 700, 2100), (130, 40, 260), (64, 3000, 3)])
+@pytest.mark.parametrize(
+    "shape", [(300, 520, 70), (5, 700, 2100), (130, 40, 260), (64, 3000, 3), (1, 300, 5003), (5003, 300, 1)]
+)
 def test_the_number_of_threads_does_not_change_a_bit(dtype: str, shape: tuple[int, int, int]) -> None:
     m, n, p = shape
     rng = np.random.default_rng(0)

@@ -239,7 +239,60 @@ struct Kernel : Simd<T> {
     return epilogue;
   }
 
-  static GemmKernels<T> Table() { return {kTileRows, kTileColumns, &PackA, &PackB, &Multiply}; }
+  // ---- a row times a matrix: each number of b is used once, so that packing would cost more than multiplying
+  // ---------
+
+  static void MultiplyRow(const T* row, int64_t row_stride, const Matrix<T>& b, int64_t inner, int64_t columns,
+                          T* out) {
+    if (b.column_stride == 1) {
+      for (int64_t j = 0; j < columns; j++) out[j] = 0;
+      int64_t k = 0;
+      for (; k + 8 <= inner; k += 8) {
+        AddRows<8>(row + k * row_stride, row_stride, b.data + k * b.row_stride, b.row_stride, columns, out);
+      }
+      for (; k < inner; k++) {
+        AddRows<1>(row + k * row_stride, row_stride, b.data + k * b.row_stride, b.row_stride, columns, out);
+      }
+    } else {
+      for (int64_t j = 0; j < columns; j++) out[j] = Dot(row, b.data + j * b.column_stride, inner);
+    }
+  }
+
+  /// Add kRows rows of b to out, each times a number: they are read from left to right, as memory likes it.
+  template <int64_t kRows>
+  static void AddRows(const T* row, int64_t row_stride, const T* b, int64_t b_stride, int64_t columns, T* out) {
+    Vector a[kRows];
+#pragma GCC unroll 8
+    for (int64_t k = 0; k < kRows; k++) a[k] = row[k * row_stride] - Vector{};
+    int64_t j = 0;
+    for (; j + kLanes <= columns; j += kLanes) {
+      Vector sum = Load(out + j);
+#pragma GCC unroll 8
+      for (int64_t k = 0; k < kRows; k++) sum += a[k] * Load(b + k * b_stride + j);
+      Store(out + j, sum);
+    }
+    if (j == columns) return;
+    Vector sum = LoadSome(out + j, columns - j);
+    for (int64_t k = 0; k < kRows; k++) sum += a[k] * LoadSome(b + k * b_stride + j, columns - j);
+    StoreSome(out + j, sum, columns - j);
+  }
+
+  /// Σ a[k] b[k], in four vectors of sums.
+  static T Dot(const T* a, const T* b, int64_t inner) {
+    Vector sum[4] = {};
+    int64_t k = 0;
+    for (; k + 4 * kLanes <= inner; k += 4 * kLanes) {
+#pragma GCC unroll 4
+      for (int64_t v = 0; v < 4; v++) sum[v] += Load(a + k + v * kLanes) * Load(b + k + v * kLanes);
+    }
+    for (; k < inner; k += kLanes) sum[0] += LoadSome(a + k, inner - k) * LoadSome(b + k, inner - k);
+    const Vector all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    T total = 0;
+    for (int64_t i = 0; i < kLanes; i++) total += all[i];
+    return total;
+  }
+
+  static GemmKernels<T> Table() { return {kTileRows, kTileColumns, &PackA, &PackB, &Multiply, &MultiplyRow}; }
 };
 
 }  // namespace
