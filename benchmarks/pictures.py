@@ -18,6 +18,9 @@ def draw(document: dict[str, Any], folder: Path) -> list[Path]:
         import matplotlib
 
         matplotlib.use("Agg")
+        matplotlib.rcParams.update(
+            {"svg.fonttype": "none", "svg.hashsalt": "needle"}
+        )  # small, and equal for equal data
         import matplotlib.pyplot as plt
     except ImportError:
         return []
