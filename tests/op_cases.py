@@ -365,10 +365,10 @@ PRODUCTS = [
 CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
 
 if BACKEND == "nd":  # operators that stand for a layer where a device has one kernel for it
-    from needle.ops.ops_fused import Affine, CrossEntropy, LayerNorm
+    from needle.ops.ops_fused import Affine, CrossEntropy, Dropout, LayerNorm
     from needle.ops.ops_recurrent import GRULayer, LSTMLayer, RNNLayer
 
-    LABELS = np.array([2, 0, 1])
+    LABELS, UNIFORM = np.array([2, 0, 1]), np.array([[0.1, 0.7, 0.5], [0.61, 0.2, 0.9]])
     FUSED = [
         OpCase("cross_entropy", lambda a: CrossEntropy(Tensor(LABELS, device=a.device, dtype="int64").cached_data)(a),
                lambda a: np.log(np.exp(a).sum(1)) - a[np.arange(3), LABELS], (normal(3, 4),)),
@@ -376,6 +376,8 @@ if BACKEND == "nd":  # operators that stand for a layer where a device has one k
                (normal(3, 4), normal(4), normal(4))),
         OpCase("affine", lambda x, w, b: Affine()(x, w, b), lambda x, w, b: x @ w + b,
                (normal(3, 4), normal(4, 5), normal(1, 5))),
+        OpCase("dropout", lambda a: Dropout(Tensor(UNIFORM, device=a.device, dtype=a.dtype).cached_data, 0.6)(a),
+               lambda a: a * (UNIFORM <= 0.6) / 0.6, (normal(2, 3),)),
     ]  # fmt: skip
     CASES += FUSED
 
@@ -403,10 +405,13 @@ WHOLE: dict[type, list[OpCase]] = {
     ops.Softmax: [case for case in REDUCTIONS if case.name.startswith("softmax")],
     ops.Conv: [case for case in PRODUCTS if case.name.startswith("conv")],
     ops.MatMul: [case for case in PRODUCTS if case.name.startswith("matmul")],
+    ops.EWiseMul: [case for case in ELEMENTWISE if case.name.startswith("multiply")],
 }
+for _activation in (ops.ReLU, ops.Tanh, ops.Sigmoid, ops.Silu, ops.Gelu):
+    WHOLE[_activation] = [case for case in ELEMENTWISE if case.name == _activation.__name__.lower()]
 if BACKEND == "nd":
-    WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:2], Affine: FUSED[2:]}
     WHOLE |= {RNNLayer: RECURRENT[:1], LSTMLayer: RECURRENT[1:2], GRULayer: RECURRENT[2:]}
+    WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:2], Affine: FUSED[2:3], Dropout: FUSED[3:]}
 
 
 def check_whole_operation(case: OpCase, device: str, dtype: str) -> None:

@@ -1,6 +1,7 @@
 // The Python module around the library's CPU kernels: what is special about memory that NumPy can read.
 #include <cstring>
 
+#include "../kernels/activations.h"
 #include "../kernels/isa.h"
 #include "../kernels/parallel.h"
 #include "sequence_kernels.h"
@@ -73,6 +74,24 @@ void ExportStorage(py::module_& m) {
   });
 }
 
+void ExportViews(py::module_& m) {
+  const py::arg a("a"), b("b"), out("out"), shape("shape"), strides("strides"), offset("offset"), kept("kept");
+  const py::arg a_strides("a_strides"), a_offset("a_offset"), b_strides("b_strides"), b_offset("b_offset");
+  for (auto [name, kernel] : ViewRows()) {
+    m.def(name, kernel, a, b, out, shape, a_strides, a_offset, b_strides, b_offset, release_gil);
+  }
+  m.def("view_reduce_sum", &ViewReduceSum, a, out, shape, strides, offset, kept, release_gil);
+  m.def("view_reduce_max", &ViewReduceMax, a, out, shape, strides, offset, kept, release_gil);
+  m.def("view_reduce_min", &ViewReduceMin, a, out, shape, strides, offset, kept, release_gil);
+}
+
+void ExportActivations(py::module_& m) {
+  const py::arg a("a"), out("out"), out_grad("out_grad"), keep("keep");
+  for (auto [name, kernel] : ActivationRows()) m.def(name, kernel, a, out, release_gil);
+  for (auto [name, kernel] : ActivationBackwardRows()) m.def(name, kernel, a, out_grad, out, release_gil);
+  m.def("dropout", &Dropout, a, py::arg("uniform"), keep, out, release_gil);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(kernels_cpu, m) {
@@ -81,8 +100,13 @@ PYBIND11_MODULE(kernels_cpu, m) {
   ExportKernels(m);
   ExportRecurrent(m);
   ExportStridedProducts(m);
+  ExportViews(m);
+  ExportActivations(m);
   // where the float32 kernel was measured to be faster than the course's plain one
-  m.attr("__fast__") = py::make_tuple("matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem");
+  m.attr("__fast__") = py::make_tuple(
+      "matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem", "fill", "ewise_add", "ewise_mul", "ewise_div",
+      "ewise_maximum", "ewise_eq", "ewise_ge", "scalar_add", "scalar_mul", "scalar_div", "scalar_power",
+      "scalar_maximum", "scalar_eq", "scalar_ge", "ewise_log", "ewise_exp", "ewise_tanh");
 }
 
 }  // namespace needle

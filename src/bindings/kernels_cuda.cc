@@ -2,9 +2,7 @@
 // fused kernels.  One source for kernels_cuda, kernels_cuda_emu and kernels_cuda_emu_check; NEEDLE_KERNELS_MODULE says
 // which.
 #include "../kernels/cuda/convolution.h"
-#include "../kernels/cuda/layer_norm.h"
 #include "../kernels/cuda/optimizer.h"
-#include "../kernels/cuda/softmax.h"
 #include "../kernels/cuda/transfer.h"
 #include "typed_kernels.h"
 
@@ -59,18 +57,6 @@ void ExportStorage(py::module_& m) {
   ExportMemory(m);
 }
 
-void ExportRows(py::module_& m) {
-  const py::arg a("a"), y("y"), out("out"), out_grad("out_grad"), cols("cols"), logits("logits"), labels("labels"),
-      lse("lse"), weight("weight"), mean("mean"), scale("scale");
-  m.def("softmax", &Softmax, a, out, cols, release_gil);
-  m.def("softmax_backward", &SoftmaxBackward, y, out_grad, out, cols, release_gil);
-  m.def("cross_entropy", &CrossEntropy, logits, labels, out, lse, cols, release_gil);
-  m.def("cross_entropy_backward", &CrossEntropyBackward, logits, labels, lse, out_grad, out, cols, release_gil);
-  m.def("layer_norm", &LayerNorm, a, weight, py::arg("bias"), out, mean, scale, py::arg("eps"), release_gil);
-  m.def("layer_norm_backward", &LayerNormBackward, a, weight, mean, scale, out_grad, py::arg("to_a"),
-        py::arg("to_weight"), py::arg("to_bias"), release_gil);
-}
-
 void ExportConvolution(py::module_& m) {
   const py::arg images("images"), kernel("kernel"), out("out"), out_grad("out_grad"), images_shape("images_shape"),
       kernel_shape("kernel_shape"), stride("stride"), padding("padding");
@@ -96,7 +82,6 @@ PYBIND11_MODULE(NEEDLE_KERNELS_MODULE, m) {
   m.doc() = "The library's CUDA kernels on flat device storage of six dtypes.";
   ExportStorage(m);
   ExportKernels(m);
-  ExportRows(m);
   ExportConvolution(m);
   ExportOptimizers(m);
   // faster than the course's plain kernels for a reason that needs no measurement: see each file

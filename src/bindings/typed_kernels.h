@@ -18,10 +18,12 @@
 #include "../kernels/buffer.h"
 #include "../kernels/elementwise.h"
 #include "../kernels/gather.h"
+#include "../kernels/layer_norm.h"
 #include "../kernels/matmul.h"
 #include "../kernels/memory.h"
 #include "../kernels/reductions.h"
 #include "../kernels/rows.h"
+#include "../kernels/softmax.h"
 #include "../kernels/strided.h"
 #include "ndarray_backend_array.h"
 
@@ -179,17 +181,29 @@ void ExportStrided(py::module_& m) {
 }
 
 void ExportReductions(py::module_& m) {
-  const py::arg a("a"), out("out"), reduce_size("reduce_size"), cols("cols"), out_grad("out_grad");
+  const py::arg a("a"), out("out"), reduce_size("reduce_size");
   m.def("reduce_sum", &ReduceSum, a, out, reduce_size, release_gil);
   m.def("reduce_prod", &ReduceProd, a, out, reduce_size, release_gil);
   m.def("reduce_max", &ReduceMax, a, out, reduce_size, release_gil);
   m.def("reduce_min", &ReduceMin, a, out, reduce_size, release_gil);
   m.def("reduce_argmax", &ReduceArgmax, a, out, reduce_size, release_gil);
   m.def("reduce_argmin", &ReduceArgmin, a, out, reduce_size, release_gil);
+}
+
+void ExportRows(py::module_& m) {
+  const py::arg a("a"), y("y"), out("out"), out_grad("out_grad"), cols("cols"), logits("logits"), labels("labels"),
+      lse("lse"), weight("weight"), mean("mean"), scale("scale");
   m.def("logsumexp", &Logsumexp, a, out, cols, release_gil);
-  m.def("logsumexp_backward", &LogsumexpBackward, a, py::arg("lse"), out_grad, out, cols, release_gil);
+  m.def("logsumexp_backward", &LogsumexpBackward, a, lse, out_grad, out, cols, release_gil);
   m.def("logsoftmax", &Logsoftmax, a, out, cols, release_gil);
-  m.def("logsoftmax_backward", &LogsoftmaxBackward, py::arg("y"), out_grad, out, cols, release_gil);
+  m.def("logsoftmax_backward", &LogsoftmaxBackward, y, out_grad, out, cols, release_gil);
+  m.def("softmax", &Softmax, a, out, cols, release_gil);
+  m.def("softmax_backward", &SoftmaxBackward, y, out_grad, out, cols, release_gil);
+  m.def("cross_entropy", &CrossEntropy, logits, labels, out, lse, cols, release_gil);
+  m.def("cross_entropy_backward", &CrossEntropyBackward, logits, labels, lse, out_grad, out, cols, release_gil);
+  m.def("layer_norm", &LayerNorm, a, weight, py::arg("bias"), out, mean, scale, py::arg("eps"), release_gil);
+  m.def("layer_norm_backward", &LayerNormBackward, a, weight, mean, scale, out_grad, py::arg("to_a"),
+        py::arg("to_weight"), py::arg("to_bias"), release_gil);
 }
 
 void ExportProducts(py::module_& m) {
@@ -218,6 +232,7 @@ void ExportKernels(py::module_& m) {
   ExportElementwise(m);
   ExportStrided(m);
   ExportReductions(m);
+  ExportRows(m);
   ExportProducts(m);
   ExportGather(m);
 }

@@ -21,6 +21,16 @@ NEEDLE_HOST_DEVICE inline T Add(T a, T b) {
 }
 
 template <typename T>
+NEEDLE_HOST_DEVICE inline T Subtract(T a, T b) {
+  if constexpr (kIsInteger<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(a) - static_cast<Unsigned>(b));
+  } else {
+    return a - b;
+  }
+}
+
+template <typename T>
 NEEDLE_HOST_DEVICE inline T Multiply(T a, T b) {
   if constexpr (kIsInteger<T>) {
     using Unsigned = std::make_unsigned_t<T>;

@@ -1,7 +1,12 @@
 #include "elementwise.h"
 
+#include <type_traits>
+#include <utility>
+
+#include "float_loops.h"
 #include "formulas.h"
 #include "parallel.h"
+#include "two_views.h"
 
 namespace needle {
 namespace {
@@ -14,6 +19,54 @@ void Map(int64_t size, T* out, const Formula& formula) {
   ParallelFor(size, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) out[i] = formula(i);
   });
+}
+
+// ---- loops over vectors, where a formula has one for floats -------------------------------------------------------
+
+#define NEEDLE_LOOP(name)                              \
+  template <typename T>                                \
+  auto LoopOf(op::name, const FloatLoops<T>& loops) { \
+    return loops.name;                                 \
+  }
+NEEDLE_LOOPS_UNARY(NEEDLE_LOOP)
+NEEDLE_LOOPS_BINARY(NEEDLE_LOOP)
+NEEDLE_LOOPS_COMPARE(NEEDLE_LOOP)
+#undef NEEDLE_LOOP
+
+template <typename Op, typename T, typename = void>
+constexpr bool kHasLoop = false;
+template <typename Op, typename T>
+constexpr bool kHasLoop<Op, T, std::void_t<decltype(LoopOf(Op(), std::declval<FloatLoops<T>>()))>> = kIsFloat<T>;
+
+template <typename T>
+const FloatLoops<T>& LoopsInUse() {
+  return NEEDLE_DISPATCH(TableOfFloatLoops<T>)();
+}
+
+/// out[i] = loop(a[i]), on several threads.
+template <typename T>
+void RunLoop(typename FloatLoops<T>::Unary loop, const T* a, T* out, int64_t size) {
+  ParallelFor(size, kGrain, [&](int64_t begin, int64_t end) { loop(a + begin, out + begin, end - begin); });
+}
+
+/// out[i] = loop(a[i], b[i]), or b[0] for all where b_step is 0.
+template <typename Loop, typename T, typename Out>
+void RunLoop(Loop loop, const T* a, const T* b, int64_t b_step, Out* out, int64_t size) {
+  ParallelFor(size, kGrain, [&](int64_t begin, int64_t end) {
+    loop(a + begin, 1, b + begin * b_step, b_step, out + begin, end - begin);
+  });
+}
+
+/// The loop for a power that needs no logarithm; null for another.
+template <typename T>
+typename FloatLoops<T>::Unary LoopOfPower(T exponent) {
+  const FloatLoops<T>& loops = LoopsInUse<T>();
+  return exponent == T(3)      ? loops.cube
+         : exponent == T(-1)   ? loops.inverse
+         : exponent == T(-2)   ? loops.inverse_square
+         : exponent == T(0.5)  ? loops.root
+         : exponent == T(-0.5) ? loops.inverse_root
+                               : nullptr;
 }
 
 // ---- the kernels --------------------------------------------------------------------------------------------------
@@ -32,7 +85,11 @@ void Unary(const Buffer& a, Buffer& out) {
   VisitOnly<typename Op::types>(Op::kEwise, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     CheckBuffer(Op::kEwise, "out", out, a.size(), a.dtype());
-    Map(a.size(), out.as<T>(), [in = a.as<T>()](int64_t i) { return Op::Apply(in[i]); });
+    if constexpr (kHasLoop<Op, T>) {
+      RunLoop<T>(LoopOf(Op(), LoopsInUse<T>()), a.as<T>(), out.as<T>(), a.size());
+    } else {
+      Map(a.size(), out.as<T>(), [in = a.as<T>()](int64_t i) { return Op::Apply(in[i]); });
+    }
   });
 }
 
@@ -43,8 +100,12 @@ void Binary(const Buffer& a, const Buffer& b, Buffer& out) {
     CheckBuffer(Op::kEwise, "b", b, a.size(), a.dtype());
     CheckBuffer(Op::kEwise, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
     RefuseNegativePower<Op>(Op::kEwise, b.as<T>(), b.size());
-    Map(a.size(), out.as<ResultOf<Op, T>>(),
-        [left = a.as<T>(), right = b.as<T>()](int64_t i) { return Op::Apply(left[i], right[i]); });
+    if constexpr (kHasLoop<Op, T>) {
+      RunLoop(LoopOf(Op(), LoopsInUse<T>()), a.as<T>(), b.as<T>(), 1, out.as<ResultOf<Op, T>>(), a.size());
+    } else {
+      Map(a.size(), out.as<ResultOf<Op, T>>(),
+          [left = a.as<T>(), right = b.as<T>()](int64_t i) { return Op::Apply(left[i], right[i]); });
+    }
   });
 }
 
@@ -55,9 +116,40 @@ void WithScalar(const Buffer& a, const Scalar& val, Buffer& out) {
     CheckBuffer(Op::kScalar, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
     const T right = val.as<T>(Op::kScalar);
     RefuseNegativePower<Op>(Op::kScalar, &right, 1);
+    if constexpr (kHasLoop<Op, T>) {
+      return RunLoop(LoopOf(Op(), LoopsInUse<T>()), a.as<T>(), &right, 0, out.as<ResultOf<Op, T>>(), a.size());
+    } else if constexpr (std::is_same_v<Op, op::power> && kIsFloat<T>) {
+      if (right == 2) return RunLoop(LoopsInUse<T>().mul, a.as<T>(), a.as<T>(), 1, out.as<T>(), a.size());
+      if (auto loop = LoopOfPower(right)) return RunLoop<T>(loop, a.as<T>(), out.as<T>(), a.size());
+    }
     Map(a.size(), out.as<ResultOf<Op, T>>(),
         [left = a.as<T>(), right](int64_t i) { return Op::Apply(left[i], right); });
   });
+}
+
+/// A loop over two views of one shape: along the last axis by the loop, the axes before one index after the other.
+template <typename Op>
+void OnViews(const Buffer& a, const Buffer& b, Buffer& out, const Dims& shape, const Dims& a_strides,
+             int64_t a_offset, const Dims& b_strides, int64_t b_offset) {
+  VisitOnly<FloatType>(Op::kView, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using Out = ResultOf<Op, T>;
+    CheckDType(Op::kView, "b", b, a.dtype());
+    CheckBuffer(Op::kView, "out", out, CheckedSize(Op::kView, shape), ResultDType<Op, T>(a.dtype()));
+    CheckApart(Op::kView, a, out), CheckApart(Op::kView, b, out);
+    const ReadableView left(Op::kView, a, shape, a_strides, a_offset), right(Op::kView, b, shape, b_strides, b_offset);
+    if (out.size() == 0) return;
+    const auto loop = LoopOf(Op(), LoopsInUse<T>());
+    const TwoViews both(shape, left, right);
+    both.ForEachRun(kGrain, [&](int64_t i, int64_t at_a, int64_t at_b, int64_t length) {
+      loop(left.data<T>() + at_a, both.a_step(), right.data<T>() + at_b, both.b_step(), out.as<Out>() + i, length);
+    });
+  });
+}
+
+template <typename... Ops>
+std::vector<Row<ViewKernel>> ViewRowsOf() {
+  return {{Ops::kView, &OnViews<Ops>}...};
 }
 
 template <typename... Ops>
@@ -87,6 +179,11 @@ std::vector<Row<BinaryKernel>> BinaryRows() {
 
 std::vector<Row<ScalarKernel>> ScalarRows() {
   return ScalarRowsOf<NEEDLE_BINARY_OPS>();
+}
+
+std::vector<Row<ViewKernel>> ViewRows() {
+  return ViewRowsOf<op::add, op::sub, op::mul, op::div, op::maximum, op::minimum, op::eq, op::ne, op::ge, op::gt,
+                    op::le, op::lt>();
 }
 
 void Fill(Buffer& out, const Scalar& val) {

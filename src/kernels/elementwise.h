@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "../checks.h"
 #include "buffer.h"
 #include "scalar.h"
 
@@ -19,9 +20,14 @@ using UnaryKernel = void (*)(const Buffer& a, Buffer& out);
 using BinaryKernel = void (*)(const Buffer& a, const Buffer& b, Buffer& out);
 using ScalarKernel = void (*)(const Buffer& a, const Scalar& val, Buffer& out);
 
+/// a and b are views of one shape, out is compact: broadcast operands need no copy.  Floats only.
+using ViewKernel = void (*)(const Buffer& a, const Buffer& b, Buffer& out, const Dims& shape, const Dims& a_strides,
+                            int64_t a_offset, const Dims& b_strides, int64_t b_offset);
+
 std::vector<Row<UnaryKernel>> UnaryRows();
 std::vector<Row<BinaryKernel>> BinaryRows();
 std::vector<Row<ScalarKernel>> ScalarRows();
+std::vector<Row<ViewKernel>> ViewRows();
 
 void Fill(Buffer& out, const Scalar& val);
 void Cast(const Buffer& a, Buffer& out);

@@ -39,7 +39,8 @@ __attribute__((noinline)) T FoldRun(const T* run, int64_t length, T first, const
   if (length <= kFoldBlock) return FoldBlock(run, length, first, fold);
   const int64_t half = length / 2 / kFoldBlock * kFoldBlock;
   const int64_t left = half ? half : kFoldBlock;
-  return fold(FoldRun(run, left, first, fold), FoldRun(run + left, length - left, first, fold));
+  const T folded = FoldRun(run, left, first, fold);  // before the other: memory is fetched ahead if it is read in order
+  return fold(folded, FoldRun(run + left, length - left, first, fold));
 }
 
 }  // namespace needle

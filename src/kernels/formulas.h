@@ -24,6 +24,7 @@ namespace needle {
     using types = Types;                                    \
     static constexpr const char* kEwise = "ewise_" #name;   \
     static constexpr const char* kScalar = "scalar_" #name; \
+    static constexpr const char* kView = "view_" #name;     \
     template <typename T>                                   \
     NEEDLE_HOST_DEVICE static Result Apply(T a, T b) {      \
       return formula;                                       \
@@ -34,6 +35,7 @@ namespace needle {
 namespace op {
 //            name     types       result  formula in a and b
 NEEDLE_BINARY(add,     AnyType,    T,      Add(a, b))
+NEEDLE_BINARY(sub,     NumberType, T,      Subtract(a, b))
 NEEDLE_BINARY(mul,     AnyType,    T,      Multiply(a, b))
 NEEDLE_BINARY(div,     FloatType,  T,      a / b)
 NEEDLE_BINARY(power,   AnyType,    T,      Power(a, b))
@@ -69,8 +71,9 @@ DType ResultDType(DType operands) {
 
 #define NEEDLE_UNARY_OPS op::log, op::exp, op::tanh, op::sqrt, op::sin, op::cos, op::abs, op::sign
 
-#define NEEDLE_BINARY_OPS \
-  op::add, op::mul, op::div, op::power, op::maximum, op::minimum, op::eq, op::ne, op::ge, op::gt, op::le, op::lt
+#define NEEDLE_BINARY_OPS                                                                                          \
+  op::add, op::sub, op::mul, op::div, op::power, op::maximum, op::minimum, op::eq, op::ne, op::ge, op::gt, op::le, \
+      op::lt
 
 }  // namespace needle
 

@@ -1,11 +1,17 @@
 #include "reductions.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "arithmetic.h"
 #include "fold.h"
 #include "parallel.h"
+#include "row_loops.h"
+#include "strided.h"
+#include "view.h"
 
 namespace needle {
 namespace {
@@ -18,6 +24,10 @@ struct Sum {
   static constexpr const char* kName = "reduce_sum";
   static constexpr bool kHasIdentity = true;
   static constexpr int kIdentity = 0;
+  template <typename T>
+  static constexpr auto kRun = &FoldLoops<T>::sum;
+  template <typename T>
+  static constexpr auto kColumns = &FoldLoops<T>::sum_columns;
   template <typename T>
   static T Apply(T a, T b) {
     return Add(a, b);
@@ -38,6 +48,10 @@ struct Max {
   static constexpr const char* kName = "reduce_max";
   static constexpr bool kHasIdentity = false;
   template <typename T>
+  static constexpr auto kRun = &FoldLoops<T>::max;
+  template <typename T>
+  static constexpr auto kColumns = &FoldLoops<T>::max_columns;
+  template <typename T>
   static T Apply(T a, T b) {
     return Maximum(a, b);
   }
@@ -47,20 +61,36 @@ struct Min {
   static constexpr const char* kName = "reduce_min";
   static constexpr bool kHasIdentity = false;
   template <typename T>
+  static constexpr auto kRun = &FoldLoops<T>::min;
+  template <typename T>
+  static constexpr auto kColumns = &FoldLoops<T>::min_columns;
+  template <typename T>
   static T Apply(T a, T b) {
     return Minimum(a, b);
   }
 };
 
+/// Whether there are loops over vectors for it.
+template <typename Op, typename T>
+constexpr bool kHasLoops = kIsFloat<T> && !std::is_same_v<Op, Prod>;
+
+template <typename T>
+const FoldLoops<T>& LoopsInUse() {
+  return NEEDLE_DISPATCH(TableOfFolds<T>)();
+}
+
 template <typename Op, typename T>
 T Fold(const T* run, int64_t length) {
-  T first;
   if constexpr (Op::kHasIdentity) {
-    first = T(Op::kIdentity);
-  } else {
-    first = run[0];  // counted twice, which no maximum minds
+    if (length == 0) return T(Op::kIdentity);
   }
-  return FoldRun(run, length, first, [](T x, T y) { return Op::Apply(x, y); });
+  if constexpr (kHasLoops<Op, T>) {
+    return (LoopsInUse<T>().*Op::template kRun<T>)(run, length);
+  } else if constexpr (Op::kHasIdentity) {
+    return FoldRun(run, length, T(Op::kIdentity), [](T x, T y) { return Op::Apply(x, y); });
+  } else {  // the first is counted twice, which no maximum minds
+    return FoldRun(run, length, run[0], [](T x, T y) { return Op::Apply(x, y); });
+  }
 }
 
 /// One long run: its pieces on several threads, then the pieces' results.
@@ -93,6 +123,126 @@ void Reduce(const Buffer& a, Buffer& out, int64_t reduce_size) {
         to[i] = Fold<Op>(in + i * reduce_size, reduce_size);
       }
     });
+  });
+}
+
+// ---- reductions of views --------------------------------------------------------------------------------------------
+
+/// The positions that a view without its last axis describes, in row-major order.
+std::vector<int64_t> RunPositions(const View& view) {
+  std::vector<int64_t> positions = {view.offset};
+  for (size_t axis = 0; axis + 1 < view.shape.size(); axis++) {
+    std::vector<int64_t> more;
+    more.reserve(positions.size() * static_cast<size_t>(view.shape[axis]));
+    for (int64_t position : positions) {
+      for (int64_t i = 0; i < view.shape[axis]; i++) more.push_back(position + i * view.strides[axis]);
+    }
+    positions.swap(more);
+  }
+  return positions;
+}
+
+/// The reduced axes with the smallest stride last, so that they merge: a sum is the same in any order but for rounding.
+View InMemoryOrder(const Dims& shape, const Dims& strides, size_t first) {
+  std::vector<size_t> axes(shape.size() - first);
+  std::iota(axes.begin(), axes.end(), first);
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](size_t x, size_t y) { return std::abs(strides[x]) > std::abs(strides[y]); });
+  Dims ordered, steps;
+  for (size_t axis : axes) ordered.push_back(shape[axis]), steps.push_back(strides[axis]);
+  return Simplify(ordered, steps, 0);
+}
+
+/// out[j] = the fold of a[k * row_stride + j], on several threads: each has columns of its own, or a piece of the rows.
+template <typename Op, typename T>
+void FoldColumns(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols) {
+  constexpr int64_t kStrip = 1024;  // columns
+  const auto fold = LoopsInUse<T>().*Op::template kColumns<T>;
+  if (rows * cols <= 2 * kPiece) return fold(a, row_stride, rows, out, cols);
+  if (cols >= 8 * kStrip) {
+    const int64_t strips = (cols + kStrip - 1) / kStrip;
+    return ParallelFor(strips, 1, [&](int64_t begin, int64_t end) {
+      fold(a + begin * kStrip, row_stride, rows, out + begin * kStrip, std::min(cols, end * kStrip) - begin * kStrip);
+    });
+  }
+  const int64_t here = std::max<int64_t>(1, kPiece / cols), pieces = (rows + here - 1) / here;
+  std::vector<T> folded(static_cast<size_t>(pieces * cols));
+  ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      fold(a + i * here * row_stride, row_stride, std::min(here, rows - i * here), folded.data() + i * cols, cols);
+    }
+  });
+  fold(folded.data(), cols, pieces, out, cols);
+}
+
+/// The kept axes end in neighbours: rows are folded onto one another.
+template <typename Op, typename T>
+void ReduceColumns(const T* a, const View& kept, const View& reduced, T* out) {
+  const std::vector<int64_t> blocks = RunPositions(kept);
+  const int64_t cols = kept.RunLength(), rows = reduced.RunLength(), count = static_cast<int64_t>(blocks.size());
+  const auto fold = [&](int64_t block) {
+    FoldColumns<Op>(a + blocks[static_cast<size_t>(block)], reduced.RunStride(), rows, out + block * cols, cols);
+  };
+  if (rows * cols > 2 * kPiece) {  // each is shared among the threads
+    for (int64_t block = 0; block < count; block++) fold(block);
+    return;
+  }
+  ParallelFor(count, std::max<int64_t>(1, kGrain / (rows * cols)), [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; block++) fold(block);
+  });
+}
+
+/// The reduced axes end in neighbours: a run is folded into one number, and those of a result's runs into the result.
+template <typename Op, typename T>
+void ReduceRuns(const T* a, const View& kept, const View& reduced, T* out) {
+  View one_by_one = kept;
+  one_by_one.shape.push_back(1), one_by_one.strides.push_back(1);
+  const std::vector<int64_t> results = RunPositions(one_by_one), runs = RunPositions(reduced);
+  const int64_t length = reduced.RunLength(), count = static_cast<int64_t>(results.size());
+  const int64_t work = length * static_cast<int64_t>(runs.size());
+  const auto fold = [&](int64_t result) {
+    std::vector<T> folded(runs.size());
+    for (size_t i = 0; i < runs.size(); i++) {
+      const T* run = a + results[static_cast<size_t>(result)] + runs[i];
+      folded[i] = length > 2 * kPiece ? FoldLongRun<Op>(run, length) : Fold<Op>(run, length);
+    }
+    out[result] = Fold<Op>(folded.data(), static_cast<int64_t>(runs.size()));
+  };
+  if (length > 2 * kPiece) {
+    for (int64_t result = 0; result < count; result++) fold(result);
+    return;
+  }
+  ParallelFor(count, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+    for (int64_t result = begin; result < end; result++) fold(result);
+  });
+}
+
+template <typename Op>
+void ReduceView(const char* who, const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset,
+                int64_t kept_axes) {
+  const Dims safe = CheckedStrides(who, shape, strides, offset, a.size());
+  if (kept_axes < 0 || kept_axes > static_cast<int64_t>(shape.size())) {
+    Refuse(who, std::to_string(kept_axes) + " kept axes of shape " + Text(shape));
+  }
+  const auto split = static_cast<size_t>(kept_axes);
+  const Dims kept_shape(shape.begin(), shape.begin() + kept_axes), kept_strides(safe.begin(), safe.begin() + kept_axes);
+  CheckBuffer(who, "out", out, CheckedSize(who, kept_shape), a.dtype());
+  CheckApart(who, a, out);
+  if (out.size() == 0) return;
+  const int64_t size = CheckedSize(who, shape);
+  if (size == 0) Refuse(who, "shape " + Text(shape) + ", wanted an element to reduce");
+  const View kept = Simplify(kept_shape, kept_strides, offset), reduced = InMemoryOrder(shape, safe, split);
+  VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (reduced.shape.size() == 1 && !kept.shape.empty() && kept.RunStride() == 1) {
+      return ReduceColumns<Op>(a.as<T>(), kept, reduced, out.as<T>());
+    }
+    if (!reduced.shape.empty() && reduced.RunStride() == 1) {
+      return ReduceRuns<Op>(a.as<T>(), kept, reduced, out.as<T>());
+    }
+    Buffer copy(size, a.dtype());
+    Compact(a, copy, shape, safe, offset);
+    Reduce<Op>(copy, out, size / out.size());
   });
 }
 
@@ -134,6 +284,18 @@ void ReduceMax(const Buffer& a, Buffer& out, int64_t reduce_size) {
 
 void ReduceMin(const Buffer& a, Buffer& out, int64_t reduce_size) {
   Reduce<Min>(a, out, reduce_size);
+}
+
+void ViewReduceSum(const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset, int64_t kept) {
+  ReduceView<Sum>("view_reduce_sum", a, out, shape, strides, offset, kept);
+}
+
+void ViewReduceMax(const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset, int64_t kept) {
+  ReduceView<Max>("view_reduce_max", a, out, shape, strides, offset, kept);
+}
+
+void ViewReduceMin(const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset, int64_t kept) {
+  ReduceView<Min>("view_reduce_min", a, out, shape, strides, offset, kept);
 }
 
 void ReduceArgmax(const Buffer& a, Buffer& out, int64_t reduce_size) {

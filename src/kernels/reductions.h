@@ -12,6 +12,11 @@ void ReduceProd(const Buffer& a, Buffer& out, int64_t reduce_size);
 void ReduceMax(const Buffer& a, Buffer& out, int64_t reduce_size);
 void ReduceMin(const Buffer& a, Buffer& out, int64_t reduce_size);
 
+/// As these, for floats in a view whose first `kept` axes are those of out, and the others are reduced.
+void ViewReduceSum(const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset, int64_t kept);
+void ViewReduceMax(const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset, int64_t kept);
+void ViewReduceMin(const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset, int64_t kept);
+
 /// The int64 position, within its run, of the first maximum (minimum); a NaN wins.
 void ReduceArgmax(const Buffer& a, Buffer& out, int64_t reduce_size);
 void ReduceArgmin(const Buffer& a, Buffer& out, int64_t reduce_size);

@@ -1,16 +1,20 @@
 #include "rows.h"
 
-#include <cmath>
 #include <limits>
 
-#include "arithmetic.h"
-#include "fold.h"
 #include "parallel.h"
+#include "row_loops.h"
+#include "softmax.h"
 
 namespace needle {
 namespace {
 
 constexpr int64_t kGrain = 1 << 12;  // elements; an exponential is worth many additions
+
+template <typename T>
+const RowLoops<T>& LoopsInUse() {
+  return NEEDLE_DISPATCH(TableOfRows<T>)();
+}
 
 /// Call body(row) for all rows, on several threads.
 template <typename Body>
@@ -20,22 +24,11 @@ void ForEachRow(int64_t rows, int64_t cols, const Body& body) {
   });
 }
 
-/// log(sum(exp(row))) in its two parts: the row's maximum, and the logarithm of what is then left.
+/// What to subtract before exp, so that a row of -inf, whose log-sum-exp is -inf, gets 0.
 template <typename T>
-struct ShiftedLogsumexp {
-  ShiftedLogsumexp(const T* row, int64_t cols)
-      : largest(FoldRun(row, cols, row[0], [](T x, T y) { return Maximum(x, y); })) {
-    if (!std::isfinite(largest)) return;  // all -inf, or one +inf or NaN, which then is the answer
-    double sum = 0;
-    for (int64_t j = 0; j < cols; j++) sum += std::exp(row[j] - largest);
-    log_rest = static_cast<T>(std::log(sum));
-  }
-
-  T Value() const { return largest + log_rest; }
-
-  T largest;
-  T log_rest = 0;
-};
+T Shift(T lse) {
+  return lse == -std::numeric_limits<T>::infinity() ? T(0) : lse;
+}
 
 }  // namespace
 
@@ -45,8 +38,10 @@ void Logsumexp(const Buffer& a, Buffer& out, int64_t cols) {
   CheckApart(who, a, out);
   VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForEachRow(out.size(), cols,
-               [&](int64_t row) { out.as<T>()[row] = ShiftedLogsumexp<T>(a.as<T>() + row * cols, cols).Value(); });
+    ForEachRow(out.size(), cols, [&, loop = LoopsInUse<T>().logsumexp](int64_t row) {
+      const auto [largest, log_rest] = loop(a.as<T>() + row * cols, cols);
+      out.as<T>()[row] = largest + log_rest;
+    });
   });
 }
 
@@ -58,11 +53,8 @@ void LogsumexpBackward(const Buffer& a, const Buffer& lse, const Buffer& out_gra
   CheckBuffer(who, "out", out, a.size(), a.dtype());
   VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForEachRow(rows, cols, [&](int64_t row) {
-      const T* in = a.as<T>() + row * cols;
-      const T grad = out_grad.as<T>()[row], value = lse.as<T>()[row];
-      const T shift = value == -std::numeric_limits<T>::infinity() ? T(0) : value;  // a row of -inf has gradient 0
-      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = grad * std::exp(in[j] - shift);
+    ForEachRow(rows, cols, [&, loop = LoopsInUse<T>().scaled_exp](int64_t row) {
+      loop(a.as<T>() + row * cols, Shift(lse.as<T>()[row]), out_grad.as<T>()[row], out.as<T>() + row * cols, cols);
     });
   });
 }
@@ -73,10 +65,11 @@ void Logsoftmax(const Buffer& a, Buffer& out, int64_t cols) {
   CheckBuffer(who, "out", out, a.size(), a.dtype());
   VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForEachRow(rows, cols, [&](int64_t row) {
+    ForEachRow(rows, cols, [&, &loops = LoopsInUse<T>()](int64_t row) {
       const T* in = a.as<T>() + row * cols;
-      const ShiftedLogsumexp<T> shift(in, cols);  // in two steps: small differences of large numbers stay exact
-      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = (in[j] - shift.largest) - shift.log_rest;
+      const auto [largest, log_rest] = loops.logsumexp(in, cols);
+      // in two steps: small differences of large numbers stay exact
+      loops.shift(in, largest, log_rest, out.as<T>() + row * cols, cols);
     });
   });
 }
@@ -88,10 +81,69 @@ void LogsoftmaxBackward(const Buffer& y, const Buffer& out_grad, Buffer& out, in
   CheckBuffer(who, "out", out, y.size(), y.dtype());
   VisitOnly<FloatType>(who, y.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForEachRow(rows, cols, [&](int64_t row) {
-      const T *value = y.as<T>() + row * cols, *grad = out_grad.as<T>() + row * cols;
-      const T sum = FoldRun(grad, cols, T(0), [](T x, T y) { return x + y; });
-      for (int64_t j = 0; j < cols; j++) out.as<T>()[row * cols + j] = grad[j] - std::exp(value[j]) * sum;
+    ForEachRow(rows, cols, [&, loop = LoopsInUse<T>().logsoftmax_backward](int64_t row) {
+      const int64_t first = row * cols;
+      loop(y.as<T>() + first, out_grad.as<T>() + first, out.as<T>() + first, cols);
+    });
+  });
+}
+
+void Softmax(const Buffer& a, Buffer& out, int64_t cols) {
+  const char* who = "softmax";
+  const int64_t rows = CheckedRows(who, a, cols);
+  CheckBuffer(who, "out", out, a.size(), a.dtype());
+  VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(rows, cols, [&, loop = LoopsInUse<T>().softmax](int64_t row) {
+      loop(a.as<T>() + row * cols, out.as<T>() + row * cols, cols);
+    });
+  });
+}
+
+void SoftmaxBackward(const Buffer& y, const Buffer& out_grad, Buffer& out, int64_t cols) {
+  const char* who = "softmax_backward";
+  const int64_t rows = CheckedRows(who, y, cols);
+  CheckBuffer(who, "out_grad", out_grad, y.size(), y.dtype());
+  CheckBuffer(who, "out", out, y.size(), y.dtype());
+  VisitOnly<FloatType>(who, y.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(rows, cols, [&, loop = LoopsInUse<T>().softmax_backward](int64_t row) {
+      const int64_t first = row * cols;
+      loop(y.as<T>() + first, out_grad.as<T>() + first, out.as<T>() + first, cols);
+    });
+  });
+}
+
+void CrossEntropy(const Buffer& logits, const Buffer& labels, Buffer& out, Buffer& lse, int64_t cols) {
+  const char* who = "cross_entropy";
+  CheckCrossEntropy(who, logits, labels, out, lse, cols);
+  const int64_t* label = labels.as<int64_t>();
+  for (int64_t row = 0; row < out.size(); row++) {
+    if (label[row] < 0 || label[row] >= cols) RefuseLabel(who, label[row], row, cols);
+  }
+  VisitOnly<FloatType>(who, logits.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(out.size(), cols, [&, loop = LoopsInUse<T>().logsumexp](int64_t row) {
+      const T* in = logits.as<T>() + row * cols;
+      const auto [largest, log_rest] = loop(in, cols);
+      out.as<T>()[row] = (largest - in[label[row]]) + log_rest;
+      lse.as<T>()[row] = largest + log_rest;
+    });
+  });
+}
+
+void CrossEntropyBackward(const Buffer& logits, const Buffer& labels, const Buffer& lse, const Buffer& out_grad,
+                          Buffer& out, int64_t cols) {
+  const char* who = "cross_entropy_backward";
+  CheckCrossEntropyBackward(who, logits, labels, lse, out_grad, out, cols);
+  VisitOnly<FloatType>(who, logits.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForEachRow(lse.size(), cols, [&, loop = LoopsInUse<T>().scaled_exp](int64_t row) {
+      const T grad = out_grad.as<T>()[row];
+      T* to = out.as<T>() + row * cols;
+      loop(logits.as<T>() + row * cols, lse.as<T>()[row], grad, to, cols);
+      const int64_t label = labels.as<int64_t>()[row];
+      if (label >= 0 && label < cols) to[label] -= grad;
     });
   });
 }

@@ -57,6 +57,57 @@ void CopyRun(const Word* from, int64_t from_stride, Word* to, int64_t to_stride,
   }
 }
 
+// ---- transposition --------------------------------------------------------------------------------------------------
+
+constexpr int64_t kTile = 16;  // rows and columns: of float32, a cache line each
+
+/// The axis before the last along which elements lie side by side; the last one if there is none.
+size_t AxisInMemoryOrder(const View& view) {
+  for (size_t axis = 0; axis + 1 < view.shape.size(); axis++) {
+    if (view.strides[axis] == 1) return axis;
+  }
+  return view.shape.size() - 1;
+}
+
+/// to[r * to_stride + c] = from[r + c * from_stride], tile by tile: what a tile reads and writes stays in the cache.
+template <typename Word>
+void Transpose(const Word* from, int64_t from_stride, Word* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  for (int64_t first = 0; first < columns; first += kTile) {
+    const int64_t end = std::min(columns, first + kTile);
+    for (int64_t r = 0; r < rows; r++) {
+      for (int64_t c = first; c < end; c++) to[r * to_stride + c] = from[r + c * from_stride];
+    }
+  }
+}
+
+/// Copy a view whose axis `rows` lies in memory order, as its last axis does not, into compact `to`.
+template <typename Word>
+void CopyTransposed(const Word* from, const View& view, size_t rows, Word* to) {
+  View outer = view;  // without the two axes, but with the rows' tiles
+  const size_t last = view.shape.size() - 1;
+  const int64_t tiles = (view.shape[rows] + kTile - 1) / kTile;
+  outer.shape[rows] = tiles, outer.strides[rows] = kTile;
+  outer.shape[last] = 1;
+  int64_t count = 1, step = 1;
+  Dims steps(view.shape.size());  // of `to`
+  for (size_t axis = view.shape.size(); axis-- > 0; step *= view.shape[axis]) steps[axis] = step;
+  for (int64_t extent : outer.shape) count *= extent;
+  const int64_t work = kTile * view.shape[last];
+  ParallelFor(count, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      int64_t at_from = view.offset, at_to = 0, tile = 0, rest = i;
+      for (size_t axis = last; axis-- > 0; rest /= outer.shape[axis]) {
+        const int64_t index = rest % outer.shape[axis];
+        at_from += index * outer.strides[axis];
+        at_to += index * steps[axis] * (axis == rows ? kTile : 1);
+        if (axis == rows) tile = index;
+      }
+      Transpose(from + at_from, view.strides[last], to + at_to, steps[rows],
+                std::min(kTile, view.shape[rows] - tile * kTile), view.shape[last]);
+    }
+  });
+}
+
 }  // namespace
 
 void Compact(const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset) {
@@ -68,6 +119,10 @@ void Compact(const Buffer& a, Buffer& out, const Dims& shape, const Dims& stride
   VisitWord(a.dtype(), [&](auto* word) {
     auto* from = static_cast<decltype(word)>(const_cast<void*>(a.data()));
     auto* to = static_cast<decltype(word)>(out.data());
+    const size_t rows = AxisInMemoryOrder(view);
+    if (view.RunStride() != 1 && rows + 1 < view.shape.size() && view.shape[rows] > 1) {
+      return CopyTransposed(from, view, rows, to);
+    }
     ForEachRun(view, out.size(), kGrain, [&](int64_t i, int64_t position) {
       CopyRun(from + position, view.RunStride(), to + i, 1, view.RunLength());
     });

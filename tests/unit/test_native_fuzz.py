@@ -187,11 +187,33 @@ class Fuzzer:
             "logsumexp_backward": lambda: [*(handle(k, real) for k in (m * n, m, m, m * n)), n],
             "logsoftmax": lambda: [handle(m * n, real), handle(m * n, real), n],
             "logsoftmax_backward": lambda: [*(handle(m * n, real) for _ in range(3)), n],
+            "softmax": lambda: [handle(m * n, real), handle(m * n, real), n],
+            "softmax_backward": lambda: [*(handle(m * n, real) for _ in range(3)), n],
+            "cross_entropy": lambda: [handle(m * n, real), labels(), handle(m, real), handle(m, real), n],
+            "cross_entropy_backward": lambda: [
+                *(handle(m * n, real), labels(), handle(m, real), handle(m, real)),
+                *(handle(m * n, real), n),
+            ],
+            "layer_norm": lambda: [*(handle(k, real) for k in (m * n, n, n, m * n, m, m)), 1e-5],
+            "layer_norm_backward": lambda: [handle(k, real) for k in (m * n, n, m, m, m * n, m * n, n, n)],
+            "dropout": lambda: [handle(size, real), handle(size, real), 0.5, handle(size, real)],
         }
+
+        def labels() -> Any:
+            return handle(m, "int64", fill=0)
+
         if name in recipes:
             return recipes[name]()
         if name.startswith(("rnn", "lstm", "gru")):
             return self.recurrent(name, real)
+        if name.startswith("view_reduce"):
+            kept = rng.randrange(len(shape) + 1)
+            return [handle(20, real), handle(int(np.prod(shape[:kept])), real), *view, kept]
+        if name.startswith("view"):
+            out = handle(count, result.get(name.split("_")[-1], real))
+            return [handle(20, real), handle(20, real), out, *view, *view[1:]]
+        if name.endswith("_backward") or name in ("sigmoid", "silu", "gelu"):
+            return [handle(size, real) for _ in range(3 if name.endswith("_backward") else 2)]
         if name.startswith("reduce"):
             return [handle(m * n, dtype), handle(m, out_dtype), n]
         if name.startswith("scalar"):

@@ -30,13 +30,14 @@ NO_KERNELS = (
     *("synchronize", "memory_stats", "empty_cache", "reset_peak"),
 )
 
-# products that the course does not have: in mode "course" they are made of the learner's matmul
-PRODUCTS = ("matmul_batched", "matmul_strided")
+# what in float32 steps aside in mode "course", where the learner's kernels do the same: products are made of matmul, a
+# difference is the sum with the negative, and a view is copied first
+STAND_INS = ("matmul_batched", "matmul_strided", "ewise_sub", "scalar_sub", "view_")
 
 # what is defined for floats alone: fused kernels by how their names begin, ewise_ and scalar_ ones by what follows
 FLOAT_FAMILIES = (
-    *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam"),
-    *("rnn", "lstm", "gru"),
+    *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam", "rnn", "lstm", "gru"),
+    *("view_", "dropout", "relu_", "tanh_", "sigmoid", "silu", "gelu"),
 )
 FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")
 
@@ -86,7 +87,8 @@ def register_typed(device: str, module: ModuleType, course: ModuleType) -> None:
             function = accept_arrays(function, course.Array, module._view)
         for dtype in dtypes_of(name):
             if dtype != "float32" or not hasattr(course, name):
-                kernels.register(name, device, dtype, function, fast=dtype == "float32" and name in PRODUCTS)
+                fast = dtype == "float32" and name.startswith(STAND_INS)
+                kernels.register(name, device, dtype, function, fast=fast)
             elif name in module.__fast__:
                 kernels.register(name, device, dtype, function, fast=True)
 

@@ -337,8 +337,19 @@ class NDArray(NumPyNames):
             self._check_pair(other, ewise[6:])
         dtype = rule(promote(self._dtype, other._dtype))
         out = self._new(self._shape, dtype)
-        self._kernel(ewise, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
+        if not self._run_on_views("view" + ewise[5:], other, out):
+            self._kernel(ewise, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
         return out
+
+    def _run_on_views(self, name: str, other: NDArray, out: NDArray) -> bool:
+        """Whether there was a kernel that reads the operands as they lie, so that a broadcast one needs no copy."""
+        if self.is_compact() and other.is_compact():
+            return False
+        kernel = kernels.device_kernel(name, self._device.name, self._dtype) if self._dtype == other._dtype else None
+        if kernel is not None:
+            views = self._strides, self._offset, other._strides, other._offset
+            kernel(self._handle, other._handle, out._handle, self._shape, *views)
+        return kernel is not None
 
     def _check_pair(self, other: NDArray, op: str) -> None:
         if other._device is not self._device:
@@ -382,7 +393,10 @@ class NDArray(NumPyNames):
             other = interop.like(other, self)
         if not isinstance(other, NDArray):
             return NotImplemented
-        return self + -other._cast(promote(self._dtype, other._dtype))
+        dtype = promote(self._dtype, other._dtype)
+        if kernels.device_kernel("ewise_sub", self._device.name, dtype):  # the course has none
+            return self.ewise_or_scalar(other, "ewise_sub", "scalar_sub")
+        return self + -other._cast(dtype)
 
     def __rsub__(self, other: Any) -> NDArray:
         return self._reflected(other, NDArray.__sub__)
@@ -401,9 +415,9 @@ class NDArray(NumPyNames):
         if not dtypes.is_scalar(other):
             return NotImplemented
         dtype = rule(dtypes.promote_scalar(self._dtype, other))
-        left = self._new(self._shape, dtype)
+        left = self._new((1,) * self.ndim, dtype)
         left.fill(other)
-        return op(left, self)
+        return op(left.broadcast_to(self._shape), self)
 
     def maximum(self, other: Any) -> NDArray:
         """The larger of each pair of elements, or of each element and a number; nan wins."""
@@ -433,6 +447,8 @@ class NDArray(NumPyNames):
         if kernel is None:
             return self._compare_by_eq_and_ge(other, op)
         out = self._new(self._shape, "float32")
+        if form == "ewise_" and self._dtype == dtype and self._run_on_views("view_" + op, other, out):
+            return out
         kernel(self._flat(dtype), other._flat(dtype) if form == "ewise_" else other, out._handle)
         return out
 
@@ -525,8 +541,16 @@ class NDArray(NumPyNames):
                 raise ShapeError(f"{op}: nothing to choose from in an array of shape {self._shape}, axis {axis}")
             out.fill(empty)
         elif out.size:
-            self._kernel("reduce_" + op)(view._flat(self._dtype), out._handle, reduce_size)
+            self._run_reduction("reduce_" + op, view, out, self.ndim - len(axes))
         return out
+
+    def _run_reduction(self, kernel: str, view: NDArray, out: NDArray, kept: int) -> None:
+        """Reduce all but the first `kept` axes of a view, as it lies if there is a kernel for that."""
+        on_view = None if view.is_compact() else kernels.device_kernel("view_" + kernel, view._device.name, view._dtype)
+        if on_view is not None:
+            on_view(view._handle, out._handle, view._shape, view._strides, view._offset, kept)
+        else:
+            self._kernel(kernel)(view._flat(self._dtype), out._handle, view.size // out.size)
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> NDArray:
         """The sum over all axes, one, or several; an empty tuple of axes sums over none.  Integers sum in int64."""

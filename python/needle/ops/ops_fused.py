@@ -6,6 +6,7 @@ recorded through the gradient, and what the kernels are tested against.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..autograd import Tensor, TensorOp
@@ -14,7 +15,7 @@ from ..init import one_hot
 from .ops_logarithmic import logsoftmax
 from .ops_mathematic import broadcast_to, exp, reshape, summation, transpose
 
-__all__ = ["Affine", "CrossEntropy", "LayerNorm"]
+__all__ = ["Affine", "CrossEntropy", "Dropout", "LayerNorm"]
 
 
 class FusedOp(TensorOp):
@@ -63,6 +64,22 @@ class CrossEntropy(FusedOp):
     def _one_hot(self, logits: NDArray) -> Tensor:
         labels = Tensor.make_const(self.labels)
         return one_hot(logits.shape[1], labels, device=logits.device, dtype=logits.dtype)
+
+
+class Dropout(FusedOp):
+    """a / keep where uniform, an array of a's shape, is at most keep; elsewhere 0.  (Srivastava et al. 2014)"""
+
+    reads_inputs = reads_output = False
+
+    def __init__(self, uniform: NDArray, keep: float) -> None:
+        self.uniform, self.keep = uniform, keep
+        self.divisor = keep or math.inf  # keep = 0: nothing is left, and 0 / inf = 0
+
+    def compute(self, a: NDArray) -> NDArray:
+        return a * (self.uniform <= self.keep) / self.divisor
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> Tensor:
+        return out_grad * Tensor.make_const(self.uniform <= self.keep) / self.divisor
 
 
 class LayerNorm(FusedOp):

@@ -12,6 +12,9 @@ from typing import Any
 from .. import kernels
 from ..autograd import Shape, Tensor
 from ..backend_selection import NDArray, array_api
+from ..errors import ArgumentError
+from .ops_activation import Softmax
+from .ops_fused import CrossEntropy, LayerNorm
 from .ops_logarithmic import LogSoftmax, LogSumExp
 from .ops_mathematic import Conv, pair
 
@@ -55,6 +58,62 @@ def logsoftmax_backward(op: LogSoftmax, out_grad: Tensor, node: Tensor) -> Tenso
     out = empty(y.shape, y)
     run("logsoftmax_backward", y, out_grad.cached_data, out, y.shape[1])
     return Tensor.make_const(out)
+
+
+def softmax_forward(op: Softmax, a: NDArray) -> NDArray:
+    if not reduced_columns(a.shape, op.axis) or not has_kernel("softmax", a):
+        return NotImplemented
+    out = empty(a.shape, a)
+    run("softmax", a, out, a.shape[-1])
+    return out
+
+
+def softmax_backward(op: Softmax, out_grad: Tensor, node: Tensor) -> Tensor:
+    y = node.cached_data
+    if not reduced_columns(y.shape, op.axis) or not has_kernel("softmax_backward", y):
+        return NotImplemented
+    out = empty(y.shape, y)
+    run("softmax_backward", y, out_grad.cached_data, out, y.shape[-1])
+    return Tensor.make_const(out)
+
+
+def cross_entropy_forward(op: CrossEntropy, logits: NDArray) -> NDArray:
+    if logits.size == 0 or not has_kernel("cross_entropy", logits):
+        return NotImplemented
+    out, lse = empty(logits.shape[:1], logits), empty(logits.shape[:1], logits)
+    try:
+        run("cross_entropy", logits, op.labels, out, lse, logits.shape[1])
+    except IndexError as error:
+        raise ArgumentError(str(error)) from None  # what the plain path raises
+    op.saved = lse
+    return out
+
+
+def cross_entropy_backward(op: CrossEntropy, out_grad: Tensor, node: Tensor) -> Tensor:
+    if op.saved is None or not has_kernel("cross_entropy_backward", op.saved):
+        return NotImplemented
+    logits = node.inputs[0].cached_data
+    out = empty(logits.shape, logits)
+    run("cross_entropy_backward", logits, op.labels, op.saved, out_grad.cached_data, out, logits.shape[1])
+    return Tensor.make_const(out)
+
+
+def layer_norm_forward(op: LayerNorm, a: NDArray, weight: NDArray, bias: NDArray) -> NDArray:
+    if a.size == 0 or not has_kernel("layer_norm", a):
+        return NotImplemented
+    out, mean, scale = empty(a.shape, a), empty(a.shape[:1], a), empty(a.shape[:1], a)
+    run("layer_norm", a, weight, bias, out, mean, scale, op.eps)
+    op.saved = mean, scale
+    return out
+
+
+def layer_norm_backward(op: LayerNorm, out_grad: Tensor, node: Tensor) -> Any:
+    if op.saved is None or not has_kernel("layer_norm_backward", op.saved[0]):
+        return NotImplemented
+    a, weight, _ = (x.cached_data for x in node.inputs)
+    results = empty(a.shape, a), empty(weight.shape, a), empty(weight.shape, a)
+    run("layer_norm_backward", a, weight, *op.saved, out_grad.cached_data, *results)
+    return tuple(Tensor.make_const(x) for x in results)
 
 
 def reduced_columns(shape: Shape, axes: Any) -> Shape:
@@ -124,4 +183,9 @@ def _to_images(op: Conv, out_grad: Tensor, node: Tensor) -> Tensor:
 for device in ("cpu", *CUDA_DEVICES):
     kernels.register_operation(LogSumExp, device, DTYPE, forward=logsumexp_forward, backward=logsumexp_backward)
     kernels.register_operation(LogSoftmax, device, DTYPE, forward=logsoftmax_forward, backward=logsoftmax_backward)
+    kernels.register_operation(Softmax, device, DTYPE, forward=softmax_forward, backward=softmax_backward)
+    kernels.register_operation(LayerNorm, device, DTYPE, forward=layer_norm_forward, backward=layer_norm_backward)
+    kernels.register_operation(
+        CrossEntropy, device, DTYPE, forward=cross_entropy_forward, backward=cross_entropy_backward
+    )
 kernels.register_operation(Conv, "cpu", DTYPE, backward=conv_backward)

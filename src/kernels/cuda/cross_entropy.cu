@@ -1,12 +1,9 @@
 // Cross-entropy without a one-hot matrix and without the softmax in memory.
 #include <cmath>
-#include <stdexcept>
-#include <string>
 
-#include "../rows.h"
+#include "../softmax.h"
 #include "exponentials.h"
 #include "first_problem.h"
-#include "softmax.h"
 
 namespace needle {
 namespace {
@@ -59,7 +56,6 @@ __global__ void FindNoColumn(const int64_t* labels, int64_t rows, int64_t cols, 
 }
 
 void CheckLabels(const char* who, const Buffer& labels, int64_t rows, int64_t cols) {
-  CheckBuffer(who, "labels", labels, rows, DType::kInt64);
   if (rows == 0) return;
   cuda::FirstProblem no_column;
   FindNoColumn<<<cuda::BlocksFor(rows), cuda::kThreads>>>(labels.as<int64_t>(), rows, cols, no_column.device());
@@ -68,8 +64,7 @@ void CheckLabels(const char* who, const Buffer& labels, int64_t rows, int64_t co
   if (row == no_column.kNone) return;
   int64_t label = 0;
   CUDA_CHECK(cudaMemcpy(&label, labels.as<int64_t>() + row, sizeof(label), cudaMemcpyDeviceToHost));
-  throw std::out_of_range(std::string(who) + ": label " + std::to_string(label) + " of row " + std::to_string(row) +
-                          " is out of bounds for " + std::to_string(cols) + " classes");
+  RefuseLabel(who, label, row, cols);
 }
 
 }  // namespace
@@ -77,11 +72,7 @@ void CheckLabels(const char* who, const Buffer& labels, int64_t rows, int64_t co
 void CrossEntropy(const Buffer& logits, const Buffer& labels, Buffer& out, Buffer& lse, int64_t cols) {
   const char* who = "cross_entropy";
   const int64_t rows = CheckedRows(who, logits, cols);
-  CheckBuffer(who, "out", out, rows, logits.dtype());
-  CheckBuffer(who, "lse", lse, rows, logits.dtype());
-  CheckApart(who, logits, out);
-  CheckApart(who, logits, lse);
-  CheckApart(who, out, lse);
+  CheckCrossEntropy(who, logits, labels, out, lse, cols);
   CheckLabels(who, labels, rows, cols);
   VisitOnly<FloatType>(who, logits.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -94,10 +85,7 @@ void CrossEntropyBackward(const Buffer& logits, const Buffer& labels, const Buff
                           Buffer& out, int64_t cols) {
   const char* who = "cross_entropy_backward";
   const int64_t rows = CheckedRows(who, logits, cols);
-  CheckBuffer(who, "labels", labels, rows, DType::kInt64);  // one that is no column changes nothing here
-  CheckBuffer(who, "lse", lse, rows, logits.dtype());
-  CheckBuffer(who, "out_grad", out_grad, rows, logits.dtype());
-  CheckBuffer(who, "out", out, logits.size(), logits.dtype());
+  CheckCrossEntropyBackward(who, logits, labels, lse, out_grad, out, cols);
   VisitOnly<FloatType>(who, logits.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     ForEachRow(rows, cols,

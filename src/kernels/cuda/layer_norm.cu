@@ -1,8 +1,7 @@
-#include "layer_norm.h"
+#include "../layer_norm.h"
 
 #include <cmath>
 
-#include "../rows.h"
 #include "for_each_row.h"
 
 namespace needle {
@@ -152,18 +151,7 @@ void LayerNorm(const Buffer& a, const Buffer& weight, const Buffer& bias, Buffer
                double eps) {
   const char* who = "layer_norm";
   const int64_t cols = weight.size(), rows = CheckedRows(who, a, cols);
-  CheckDType(who, "weight", weight, a.dtype());
-  CheckBuffer(who, "bias", bias, cols, a.dtype());
-  CheckBuffer(who, "out", out, a.size(), a.dtype());
-  CheckBuffer(who, "mean", mean, rows, a.dtype());
-  CheckBuffer(who, "scale", scale, rows, a.dtype());
-  CheckApart(who, mean, scale);
-  for (const Buffer* input : {&a, &weight, &bias}) {
-    for (const Buffer* result : {&mean, &scale}) CheckApart(who, *input, *result);
-  }
-  for (const Buffer* other : {&weight, &bias, static_cast<const Buffer*>(&mean), static_cast<const Buffer*>(&scale)}) {
-    CheckApart(who, *other, out);
-  }
+  CheckLayerNorm(who, a, weight, bias, out, mean, scale);
   VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     ForEachRow(rows, cols,
@@ -176,17 +164,7 @@ void LayerNormBackward(const Buffer& a, const Buffer& weight, const Buffer& mean
                        const Buffer& out_grad, Buffer& to_a, Buffer& to_weight, Buffer& to_bias) {
   const char* who = "layer_norm_backward";
   const int64_t cols = weight.size(), rows = CheckedRows(who, a, cols);
-  CheckDType(who, "weight", weight, a.dtype());
-  CheckBuffer(who, "mean", mean, rows, a.dtype());
-  CheckBuffer(who, "scale", scale, rows, a.dtype());
-  CheckBuffer(who, "out_grad", out_grad, a.size(), a.dtype());
-  CheckBuffer(who, "to_a", to_a, a.size(), a.dtype());
-  CheckBuffer(who, "to_weight", to_weight, cols, a.dtype());
-  CheckBuffer(who, "to_bias", to_bias, cols, a.dtype());
-  for (const Buffer* input : {&a, &weight, &mean, &scale, &out_grad}) {
-    for (const Buffer* result : {&to_a, &to_weight, &to_bias}) CheckApart(who, *input, *result);
-  }
-  CheckApart(who, to_a, to_weight), CheckApart(who, to_a, to_bias), CheckApart(who, to_weight, to_bias);
+  CheckLayerNormBackward(who, a, weight, mean, scale, out_grad, to_a, to_weight, to_bias);
   VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     ForEachRow(rows, cols,

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "../softmax.h"
 #include "exponentials.h"
-#include "softmax.h"
 
 namespace needle {
 namespace {
