@@ -153,6 +153,13 @@ def gru(x: np.ndarray, h: np.ndarray, W: np.ndarray, U: np.ndarray, b: np.ndarra
     return np.stack(states)
 
 
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Causal; (B, T, H, D), as many keys as queries or more."""
+    logits = np.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(q.shape[3])
+    later = np.triu(np.ones(logits.shape[2:], dtype=bool), k.shape[1] - q.shape[1] + 1)
+    return np.einsum("bhqk,bkhd->bqhd", softmax(np.where(later, -np.inf, logits), 3), v)
+
+
 MASK = np.array([[True, False, True], [False, False, True]])
 ROWS = np.array([0, 1, 1, 0, 1])
 PAIRED = (np.array([0, 1, 1]), np.array([2, 0, 0]))
@@ -365,6 +372,7 @@ PRODUCTS = [
 CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
 
 if BACKEND == "nd":  # operators that stand for a layer where a device has one kernel for it
+    from needle.ops.ops_attention import Attention
     from needle.ops.ops_fused import Affine, CrossEntropy, Dropout, LayerNorm
     from needle.ops.ops_recurrent import GRULayer, LSTMLayer, RNNLayer
 
@@ -395,7 +403,9 @@ if BACKEND == "nd":  # operators that stand for a layer where a device has one k
         OpCase("lstm_layer", lstm_layer, lstm, recurrent(4, states=2)),
         OpCase("gru_layer", GRULayer(), gru, recurrent(3)),
     ]
-    CASES += RECURRENT
+    ATTENTION = [OpCase("attention", Attention(causal=True), attention,
+                        (normal(2, 2, 2, 3), normal(2, 3, 2, 3), normal(2, 3, 2, 3)))]  # fmt: skip
+    CASES += RECURRENT + ATTENTION
 
 # ---- whole operations: in float32, against the plain path in float64 -------------------------------------------------
 
@@ -410,8 +420,9 @@ WHOLE: dict[type, list[OpCase]] = {
 for _activation in (ops.ReLU, ops.Tanh, ops.Sigmoid, ops.Silu, ops.Gelu):
     WHOLE[_activation] = [case for case in ELEMENTWISE if case.name == _activation.__name__.lower()]
 if BACKEND == "nd":
-    WHOLE |= {RNNLayer: RECURRENT[:1], LSTMLayer: RECURRENT[1:2], GRULayer: RECURRENT[2:]}
+    WHOLE |= {RNNLayer: RECURRENT[:1], LSTMLayer: RECURRENT[1:2], GRULayer: RECURRENT[2:], Attention: ATTENTION}
     WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:2], Affine: FUSED[2:3], Dropout: FUSED[3:]}
+    WHOLE |= {ScatterAdd: [case for case in CASES if case.name.startswith(("scatter_add", "gather", "take"))]}
 
 
 def check_whole_operation(case: OpCase, device: str, dtype: str) -> None:

@@ -102,6 +102,8 @@ PYBIND11_MODULE(kernels_cpu, m) {
   ExportStridedProducts(m);
   ExportViews(m);
   ExportActivations(m);
+  ExportAttention(m);
+  ExportScatterSum(m);
   // where the float32 kernel was measured to be faster than the course's plain one
   m.attr("__fast__") = py::make_tuple(
       "matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem", "fill", "ewise_add", "ewise_mul", "ewise_div",

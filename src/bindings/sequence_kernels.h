@@ -2,6 +2,7 @@
 #ifndef NEEDLE_BINDINGS_SEQUENCE_KERNELS_H_
 #define NEEDLE_BINDINGS_SEQUENCE_KERNELS_H_
 
+#include "../kernels/attention.h"
 #include "../kernels/recurrent.h"
 #include "typed_kernels.h"
 
@@ -25,6 +26,20 @@ void ExportRecurrent(py::module_& m) {
         release_gil);
   m.def("gru_backward", &GruBackward, gates, of_h, weight, h0, hidden, hidden_grad, of_x_grad, of_h_grad, h0_grad,
         steps, batch, width, release_gil);
+}
+
+void ExportAttention(py::module_& m) {
+  const py::arg q("q"), k("k"), v("v"), out("out"), lse("lse"), out_grad("out_grad"), batch("batch"), heads("heads"),
+      queries("queries"), keys("keys"), depth("depth"), causal("causal");
+  m.def("attention_forward", &AttentionForward, q, k, v, out, lse, batch, heads, queries, keys, depth, causal,
+        release_gil);
+  m.def("attention_backward", &AttentionBackward, q, k, v, out, lse, out_grad, py::arg("q_grad"), py::arg("k_grad"),
+        py::arg("v_grad"), batch, heads, queries, keys, depth, causal, release_gil);
+}
+
+void ExportScatterSum(py::module_& m) {
+  m.def("scatter_sum", &ScatterSum, py::arg("a"), py::arg("indices"), py::arg("out"), py::arg("outer"),
+        py::arg("axis_size"), py::arg("inner"), release_gil);
 }
 
 }  // namespace

@@ -57,4 +57,27 @@ void ScatterAdd(const Buffer& a, const Buffer& indices, Buffer& out, int64_t out
   });
 }
 
+void ScatterSum(const Buffer& a, const Buffer& indices, Buffer& out, int64_t outer, int64_t axis_size, int64_t inner) {
+  CheckPair("scatter_sum", "out", out, "a", a, indices, outer, axis_size, inner);
+  const std::vector<int64_t> rows = CheckedRows("scatter_sum", indices, axis_size);
+  if (out.size() == 0) return;
+  const int64_t count = indices.size();
+  Visit(a.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    // a thread owns some rows of out, and adds to them in the order of the indices, whoever owns the others
+    ParallelFor(outer * axis_size, 1 + kGrain / inner, [&](int64_t begin, int64_t end) {
+      std::fill(out.as<T>() + begin * inner, out.as<T>() + end * inner, T(0));
+      for (int64_t slab = begin / axis_size; slab * axis_size < end; slab++) {
+        for (int64_t i = 0; i < count; i++) {
+          const int64_t row = slab * axis_size + rows[static_cast<size_t>(i)];
+          if (row < begin || row >= end) continue;
+          const T* from = a.as<T>() + (slab * count + i) * inner;
+          T* to = out.as<T>() + row * inner;
+          for (int64_t j = 0; j < inner; j++) to[j] = Add(to[j], from[j]);
+        }
+      }
+    });
+  });
+}
+
 }  // namespace needle

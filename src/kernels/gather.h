@@ -17,6 +17,9 @@ void Take(const Buffer& a, const Buffer& indices, Buffer& out, int64_t outer, in
 /// The adjoint: out[o, indices[i], j] += a[o, i, j] for out of (outer, axis_size, inner).  Repeated indices add up.
 void ScatterAdd(const Buffer& a, const Buffer& indices, Buffer& out, int64_t outer, int64_t axis_size, int64_t inner);
 
+/// out = the same sums from 0, for an out that holds anything.
+void ScatterSum(const Buffer& a, const Buffer& indices, Buffer& out, int64_t outer, int64_t axis_size, int64_t inner);
+
 // ---- what they ask of their arguments, on every device --------------------------------------------------------------
 
 /// `whole` has axis_size elements along the axis, `picked` one per index, and they share no memory.

@@ -183,6 +183,12 @@ class Fuzzer:
             ],
             "take": lambda: [handle(12, dtype), handle(size, "int64"), handle(size * 6, dtype), 3, 2, 2],
             "scatter_add": lambda: [handle(size * 6, dtype), handle(size, "int64"), handle(12, dtype), 3, 2, 2],
+            "scatter_sum": lambda: [handle(size * 6, dtype), handle(size, "int64"), handle(12, dtype), 3, 2, 2],
+            "attention_forward": lambda: [*(handle(k, real) for k in (24, 36, 36, 24, 8)), 2, 2, 2, 3, 3, True],
+            "attention_backward": lambda: [
+                *(handle(k, real) for k in (24, 36, 36, 24, 8, 24, 24, 36, 36)),
+                *(2, 2, 2, 3, 3, False),
+            ],
             "logsumexp": lambda: [handle(m * n, real), handle(m, real), n],
             "logsumexp_backward": lambda: [*(handle(k, real) for k in (m * n, m, m, m * n)), n],
             "logsoftmax": lambda: [handle(m * n, real), handle(m * n, real), n],

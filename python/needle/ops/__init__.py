@@ -90,7 +90,15 @@ for name in _METHODS.split():
 
 # >>> never
 if BACKEND == "nd":
-    from . import whole_elementwise, whole_operations, whole_operations_cuda, whole_products, whole_recurrent
+    from . import (
+        whole_attention,
+        whole_elementwise,
+        whole_indexing,
+        whole_operations,
+        whole_operations_cuda,
+        whole_products,
+        whole_recurrent,
+    )
 
 # <<< never
 autograd.ops = sys.modules[__name__]
