@@ -39,7 +39,7 @@ def cross_entropy_loss(module: CrossEntropyLoss, logits: Tensor, y: Tensor) -> A
 
 def dropout(module: Dropout, x: Tensor) -> Any:
     """The mask that `init.randb` would draw, applied and scaled in one pass."""
-    if not module.training:
+    if not module.training or module.p == 0:  # nothing is dropped, so nothing is drawn
         return x
     keep = 1 - module.p
     return ops_fused.Dropout(x.device.rand(*x.shape), keep)(x)
