@@ -150,7 +150,7 @@ def test_gelu_far_out(isa: str) -> None:
     np.testing.assert_allclose(call("gelu_backward", a, ones, size=7, dtype="float32")[:2], 0, atol=1e-30)
 
 
-@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("p", [0.3, 1.0])
 def test_dropout_draws_the_same_masks_in_both_modes(p: float) -> None:
     results = []
     for mode in ("course", "fast"):
