@@ -8,6 +8,7 @@ A document: {"format": 1, "machine": {fact: text}, "absent": {peer: why}, "resul
 from __future__ import annotations
 
 import json
+import operator
 import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,33 +76,32 @@ def best_peer(record: dict[str, Any]) -> str | None:
 
 
 def ratio(record: dict[str, Any]) -> float | None:
-    """The best other peer's number over needle's: 1.25 is a quarter faster, or smaller."""
+    """needle's number over the best other peer's: 1.25 is a quarter slower, or larger."""
     best = best_peer(record)
-    return median(record, best) / median(record, "needle") if best and "needle" in record["measured"] else None
+    return median(record, "needle") / median(record, best) if best and "needle" in record["measured"] else None
 
 
 def verdict(record: dict[str, Any]) -> Verdict | None:
     """None without a rule, or without the peer that the rule needs."""
-    rule, against = record["rule"], ratio(record)
-    if rule is None or "needle" not in record["measured"]:
+    rule = record["rule"]
+    if rule is None or (value := _judged(record, rule["measure"])) is None:
         return None
-    measure, limit, aim = rule["measure"], rule["limit"], rule["aim"]
-    if measure == "seconds":
-        value, sign, text = median(record, "needle"), "≤", shown
-    elif measure == "share":
-        if (of_limit := share(record, {})) is None:
-            return None
-        value, sign, text = of_limit, "≥", "{:.2f}".format
-    elif against is None:
-        return None
-    else:
-        value, sign, text = (
-            (against, "≥", "{:.2f}".format) if measure == "speed" else (1 / against, "≤", "{:.2f}".format)
-        )
-    holds = (lambda bound: value >= bound) if sign == "≥" else (lambda bound: value <= bound)
-    standing = "short" if not holds(limit) else "aim" if aim is not None and holds(aim) else "pass"
+    limit, aim = rule["limit"], rule["aim"]
+    text = shown if rule["measure"] == "seconds" else "{:.2f}".format
+    sign, holds = ("≥", operator.ge) if rule["measure"] in ("speed", "share") else ("≤", operator.le)
+    standing = "short" if not holds(value, limit) else "aim" if aim is not None and holds(value, aim) else "pass"
     wanted = f"{sign} {text(limit)}" + (f", aim {text(aim)}" if aim is not None else "")
     return Verdict(value, text(value), wanted, standing)
+
+
+def _judged(record: dict[str, Any], measure: str) -> float | None:
+    """The number that a rule of this measure speaks of."""
+    if measure == "seconds":
+        return median(record, "needle") if "needle" in record["measured"] else None
+    if measure == "share":
+        return share(record, {})
+    against = ratio(record)
+    return 1 / against if against and measure == "speed" else against
 
 
 def share(record: dict[str, Any], limits: dict[str, float]) -> float | None:
