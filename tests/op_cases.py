@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from needle import Tensor, kernels, ops
+from needle import Tensor, init, kernels, ops
 from needle.core import BACKEND
 from needle.ops.ops_convolution import FoldWindows, Windows
 from needle.ops.ops_indexing import PutItem, ScatterAdd, SetItem
@@ -57,6 +57,18 @@ def apart(*shape: int) -> Numbers:
 
 
 # ---- references that NumPy does not have -----------------------------------------------------------------------------
+
+
+def batch_normed(a: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Every channel over the other axes, with an epsilon of 0.1."""
+    axes, channels = (0, *range(2, a.ndim)), (-1,) + (1,) * (a.ndim - 2)
+    normal = (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + 0.1)
+    return normal * weight.reshape(channels) + bias.reshape(channels)
+
+
+def running(a: Tensor) -> list[Any]:
+    """Running statistics of three channels."""
+    return [make(3, device=a.device, dtype=a.dtype).cached_data for make in (init.zeros, init.ones)]
 
 
 def layer_normed(a: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -373,7 +385,8 @@ CASES = ELEMENTWISE + SHAPES + INDEXING + REDUCTIONS + PRODUCTS
 
 if BACKEND == "nd":  # operators that stand for a layer where a device has one kernel for it
     from needle.ops.ops_attention import Attention
-    from needle.ops.ops_fused import Affine, CrossEntropy, Dropout, LayerNorm
+    from needle.ops.ops_convolution import Convolution
+    from needle.ops.ops_fused import Affine, BatchNorm, CrossEntropy, Dropout, LayerNorm
     from needle.ops.ops_recurrent import GRULayer, LSTMLayer, RNNLayer
 
     LABELS, UNIFORM = np.array([2, 0, 1]), np.array([[0.1, 0.7, 0.5], [0.61, 0.2, 0.9]])
@@ -387,7 +400,19 @@ if BACKEND == "nd":  # operators that stand for a layer where a device has one k
         OpCase("dropout", lambda a: Dropout(Tensor(UNIFORM, device=a.device, dtype=a.dtype).cached_data, 0.6)(a),
                lambda a: a * (UNIFORM <= 0.6) / 0.6, (normal(2, 3),)),
     ]  # fmt: skip
-    CASES += FUSED
+    BATCH_NORMS = [
+        OpCase(f"batch_norm, {len(shape)} axes", lambda a, w, b: BatchNorm(0.1, 0.1, *running(a))(a, w, b),
+               batch_normed, (normal(*shape), normal(3), normal(3)))
+        for shape in [(4, 3), (2, 3, 2, 3)]
+    ]  # fmt: skip
+    CONVOLUTIONS = [
+        OpCase("convolution, bias", lambda a, k, b: Convolution(2, 1)(a, k, b),
+               lambda a, k, b: convolution(a, k, 2, 1) + b, (normal(2, 4, 5, 2), normal(3, 3, 2, 3), normal(3))),
+        OpCase("convolution, channels first", lambda a, k, b: Convolution(1, 1, 2, 2, True)(a, k, b),
+               lambda a, k, b: np.moveaxis(convolution(np.moveaxis(a, 1, 3), k, 1, 1, 2, 2) + b, 3, 1),
+               (normal(2, 4, 5, 4), normal(2, 2, 2, 4), normal(4))),
+    ]  # fmt: skip
+    CASES += FUSED + BATCH_NORMS + CONVOLUTIONS
 
     def recurrent(gates: int, states: int = 1) -> tuple[Numbers, ...]:
         """x, the states, W_ih, W_hh, b_ih, b_hh for 2 steps of a batch of 3, 2 features, states of 2."""
@@ -421,6 +446,7 @@ for _activation in (ops.ReLU, ops.Tanh, ops.Sigmoid, ops.Silu, ops.Gelu):
     WHOLE[_activation] = [case for case in ELEMENTWISE if case.name == _activation.__name__.lower()]
 if BACKEND == "nd":
     WHOLE |= {RNNLayer: RECURRENT[:1], LSTMLayer: RECURRENT[1:2], GRULayer: RECURRENT[2:], Attention: ATTENTION}
+    WHOLE |= {BatchNorm: BATCH_NORMS, Convolution: CONVOLUTIONS}
     WHOLE |= {CrossEntropy: FUSED[:1], LayerNorm: FUSED[1:2], Affine: FUSED[2:3], Dropout: FUSED[3:]}
     WHOLE |= {ScatterAdd: [case for case in CASES if case.name.startswith(("scatter_add", "gather", "take"))]}
 

@@ -2,6 +2,8 @@
 #include <cstring>
 
 #include "../kernels/activations.h"
+#include "../kernels/batch_norm.h"
+#include "../kernels/convolution.h"
 #include "../kernels/isa.h"
 #include "../kernels/parallel.h"
 #include "sequence_kernels.h"
@@ -55,6 +57,29 @@ void ExportStridedProducts(py::module_& m) {
   m.def("linear", &Linear, a, b, bias, out, shape, a_strides, a_offset, b_strides, b_offset, release_gil);
 }
 
+void ExportConvolution(py::module_& m) {
+  const py::arg images("images"), kernel("kernel"), out("out"), out_grad("out_grad");
+  const py::arg images_shape("images_shape"), images_strides("images_strides"), images_offset("images_offset");
+  const py::arg grad_strides("grad_strides"), grad_offset("grad_offset"), kernel_shape("kernel_shape");
+  const py::arg stride("stride"), padding("padding"), dilation("dilation"), groups("groups");
+  m.def("convolution", &Convolution, images, kernel, py::arg("bias").none(true), out, images_shape, images_strides,
+        images_offset, kernel_shape, stride, padding, dilation, groups, py::arg("relu"), release_gil);
+  m.def("convolution_to_images", &ConvolutionToImages, out_grad, kernel, out, grad_strides, grad_offset, images_shape,
+        kernel_shape, stride, padding, dilation, groups, release_gil);
+  m.def("convolution_to_kernel", &ConvolutionToKernel, images, out_grad, out, py::arg("bias_out").none(true),
+        images_shape, images_strides, images_offset, grad_strides, grad_offset, kernel_shape, stride, padding, dilation,
+        groups, release_gil);
+}
+
+void ExportBatchNorm(py::module_& m) {
+  const py::arg a("a"), weight("weight"), mean("mean"), scale("scale"), outer("outer"), inner("inner");
+  m.def("batch_norm", &BatchNorm, a, weight, py::arg("bias"), py::arg("running_mean"), py::arg("running_var"),
+        py::arg("out"), mean, scale, py::arg("mixed_mean"), py::arg("mixed_var"), outer, inner, py::arg("eps"),
+        py::arg("momentum"), release_gil);
+  m.def("batch_norm_backward", &BatchNormBackward, a, weight, mean, scale, py::arg("out_grad"), py::arg("to_a"),
+        py::arg("to_weight"), py::arg("to_bias"), outer, inner, release_gil);
+}
+
 // ---- the module -----------------------------------------------------------------------------------------------------
 
 void ExportStorage(py::module_& m) {
@@ -104,6 +129,8 @@ PYBIND11_MODULE(kernels_cpu, m) {
   ExportActivations(m);
   ExportAttention(m);
   ExportScatterSum(m);
+  ExportConvolution(m);
+  ExportBatchNorm(m);
   // where the float32 kernel was measured to be faster than the course's plain one
   m.attr("__fast__") = py::make_tuple(
       "matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem", "fill", "ewise_add", "ewise_mul", "ewise_div",

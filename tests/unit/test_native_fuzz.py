@@ -208,6 +208,31 @@ class Fuzzer:
         def labels() -> Any:
             return handle(m, "int64", fill=0)
 
+        # images (1, 4, 4, 2) by a kernel (3, 3, 2, 2) without padding or with
+        margin = rng.choice([0, 1])
+        window, images = [[3, 3, 2, 2], [1, 1], [margin, margin], [1, 1], 1], [[1, 4, 4, 2], [32, 8, 2, 1]]
+        pixels, grads = (2 + 2 * margin) ** 2 * 2, [[0, 4 + 4 * margin, 2, 1], 0]
+        recipes |= {
+            "convolution": lambda: [
+                *(handle(32, real), handle(36, real), rng.choice([None, handle(2, real)]), handle(pixels, real)),
+                *(*images, 0, *window, rng.choice([True, False])),
+            ],
+            "convolution_to_images": lambda: [
+                *(handle(pixels, real), handle(36, real), handle(32, real), *grads, images[0], *window)
+            ],
+            "convolution_to_kernel": lambda: [
+                *(handle(32, real), handle(pixels, real), handle(36, real), rng.choice([None, handle(2, real)])),
+                *(*images, 0, *grads, *window),
+            ],
+            "batch_norm": lambda: [
+                *(handle(k, real) for k in (m * n * p, n, n, n, n, m * n * p, n, n, n, n)),
+                *(m, p, 1e-5, 0.1),
+            ],
+            "batch_norm_backward": lambda: [
+                *(handle(k, real) for k in (m * n * p, n, n, n, m * n * p, m * n * p, n, n)),
+                *(m, p),
+            ],
+        }
         if name in recipes:
             return recipes[name]()
         if name.startswith(("rnn", "lstm", "gru")):

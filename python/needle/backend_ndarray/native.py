@@ -37,7 +37,7 @@ STAND_INS = ("matmul_batched", "matmul_strided", "ewise_sub", "scalar_sub", "vie
 # what is defined for floats alone: fused kernels by how their names begin, ewise_ and scalar_ ones by what follows
 FLOAT_FAMILIES = (
     *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam", "rnn", "lstm", "gru"),
-    *("attention", "view_", "dropout", "relu_", "tanh_", "sigmoid", "silu", "gelu"),
+    *("attention", "batch_norm", "view_", "dropout", "relu_", "tanh_", "sigmoid", "silu", "gelu"),
 )
 FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")
 

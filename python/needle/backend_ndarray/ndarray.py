@@ -323,6 +323,10 @@ class NDArray(NumPyNames):
 
         The operands are cast to rule(their common dtype) first.
         """
+        # >>> never
+        if not self.is_compact() and (order := self._memory_order(other)):
+            return self._in_order(order, NDArray.ewise_or_scalar, other, ewise, scalar, rule)
+        # <<< never
         if not isinstance(other, NDArray):
             if dtypes.is_scalar(other):
                 dtype = rule(dtypes.promote_scalar(self._dtype, other))
@@ -351,6 +355,23 @@ class NDArray(NumPyNames):
             kernel(self._handle, other._handle, out._handle, self._shape, *views)
         return kernel is not None
 
+    # >>> never
+    def _memory_order(self, other: Any) -> tuple[int, ...] | None:
+        """The order of axes in which self's elements, and those of an array other, lie in memory without a gap."""
+        if not isinstance(other, NDArray):
+            if not dtypes.is_scalar(other):
+                return None
+        elif (other._shape, other._strides) != (self._shape, self._strides):
+            return None
+        order = tuple(sorted(range(self.ndim), key=lambda axis: -self._strides[axis]))
+        return order if self.permute(order).is_compact() else None
+
+    def _in_order(self, order: tuple[int, ...], op: Callable, other: Any, *settings: Any) -> NDArray:
+        """What op gives, computed and stored in another order of axes, so that nothing has to be copied first."""
+        result = op(self.permute(order), other.permute(order) if isinstance(other, NDArray) else other, *settings)
+        return result if result is NotImplemented else result.permute([order.index(axis) for axis in range(self.ndim)])
+
+    # <<< never
     def _check_pair(self, other: NDArray, op: str) -> None:
         if other._device is not self._device:
             self._check_device(other, op)
@@ -433,6 +454,10 @@ class NDArray(NumPyNames):
     # ---- comparisons: 1.0 where it holds, 0.0 where it does not ----------------------------------------------------
 
     def _compare(self, other: Any, op: str) -> NDArray:
+        # >>> never
+        if not self.is_compact() and (order := self._memory_order(other)):
+            return self._in_order(order, NDArray._compare, other, op)
+        # <<< never
         if isinstance(other, np.ndarray) and other.ndim:
             other = interop.like(other, self)
         if isinstance(other, NDArray):

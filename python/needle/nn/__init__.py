@@ -97,6 +97,6 @@ __all__ += [
 __all__ += ["GRU", "GRUCell"]
 
 if BACKEND == "nd":
-    from . import whole_attention, whole_linear, whole_modules, whole_recurrent
+    from . import whole_attention, whole_images, whole_linear, whole_modules, whole_recurrent
 
 # <<< never

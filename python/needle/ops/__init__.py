@@ -92,6 +92,8 @@ for name in _METHODS.split():
 if BACKEND == "nd":
     from . import (
         whole_attention,
+        whole_batch_norm,
+        whole_convolution,
         whole_elementwise,
         whole_indexing,
         whole_operations,

@@ -13,6 +13,13 @@ from .ops_mathematic import conv, dilate, pair
 from .ops_reduction import max, mean
 from .ops_shape import concatenate, pad
 
+# >>> never
+# isort: split
+from .ops_mathematic import Conv, summation
+from .ops_shape import permute
+
+# <<< never
+
 __all__ = ["avg_pool2d", "conv2d", "max_pool2d"]
 
 Pair = int | tuple[int, int]
@@ -33,19 +40,74 @@ def conv2d(a: Tensor, weight: Tensor, stride: int = 1, padding: Pair = 0, dilati
     c_in, c_out = a.shape[-1], weight.shape[-1]
     if groups < 1 or c_in % groups or c_out % groups or weight.shape[2] * groups != c_in:
         raise ShapeError(f"conv2d: images {a.shape} and kernel {weight.shape} do not fit {groups} groups of channels")
-    if dilation > 1:
-        height, width = (dilation * (extent - 1) + 1 for extent in weight.shape[:2])
-        weight = dilate(weight, (0, 1), dilation - 1)[:height, :width]  # dilate leaves zeros behind the last entry
+    # >>> never
+    if dilation > 1 or groups > 1:
+        return Convolution(stride, padding, dilation, groups)(a, weight)
+    # <<< never
+    return _composed(a, weight, stride, padding, dilation, groups)
+
+
+def _composed(a: Tensor, weight: Tensor, stride: int, padding: Pair, dilation: int, groups: int) -> Tensor:
+    """conv2d by operators of the course: zeros between the kernel's entries, and a convolution for each group."""
+    weight = _dilated(weight, dilation)
     if groups == 1:
         return conv(a, weight, stride, padding)
     parts = zip(_channel_groups(a, groups), _channel_groups(weight, groups))
     return concatenate([conv(images, kernel, stride, padding) for images, kernel in parts], axis=-1)
 
 
+def _dilated(weight: Tensor, dilation: int) -> Tensor:
+    """The entries of a kernel `dilation` apart, zeros between them."""
+    if dilation == 1:
+        return weight
+    height, width = (dilation * (extent - 1) + 1 for extent in weight.shape[:2])
+    return dilate(weight, (0, 1), dilation - 1)[:height, :width]  # dilate leaves zeros behind the last entry
+
+
 def _channel_groups(a: Tensor, groups: int) -> list[Tensor]:
     """The last axis in equal parts."""
     size = a.shape[-1] // groups
     return [a[..., start : start + size] for start in range(0, a.shape[-1], size)]
+
+
+# >>> never
+class Convolution(TensorOp):
+    """Conv with dilation, groups and, if a third input comes, a bias (Cout,), as one operator.
+
+    (N, H, W, Cin), (K, K, Cin / groups, Cout) → (N, H', W', Cout); with channels_first images and result have their
+    channels on axis 1.
+    """
+
+    reads_output = False
+
+    def __init__(
+        self, stride: int, padding: Pair, dilation: int = 1, groups: int = 1, channels_first: bool = False
+    ) -> None:
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.channels_first = channels_first
+
+    def compute(self, a: NDArray, weight: NDArray, bias: NDArray | None = None) -> NDArray:
+        images, kernel = Tensor.make_const(a), Tensor.make_const(weight)
+        images = permute(images, (0, 2, 3, 1)) if self.channels_first else images
+        out = _composed(images, kernel, self.stride, self.padding, self.dilation, self.groups).realize_cached_data()
+        if bias is not None:
+            out = out + array_api.broadcast_to(array_api.reshape(bias, (1, 1, 1, bias.shape[0])), out.shape)
+        return array_api.transpose(out, (0, 3, 1, 2)) if self.channels_first else out
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, ...]:
+        """Conv's own gradient, group by group."""
+        images, kernel, *bias = node.inputs
+        if self.channels_first:
+            images, out_grad = (permute(x, (0, 2, 3, 1)) for x in (images, out_grad))
+        conv, kernel = Conv(self.stride, self.padding), _dilated(kernel, self.dilation)
+        parts = list(zip(*(_channel_groups(x, self.groups) for x in (out_grad, images, kernel))))
+        to_images = concatenate([conv._image_gradient(*part) for part in parts], axis=-1)
+        to_kernel = concatenate([conv._kernel_gradient(*part) for part in parts], axis=-1)
+        to_images = permute(to_images, (0, 3, 1, 2)) if self.channels_first else to_images
+        return to_images, to_kernel[:: self.dilation, :: self.dilation], *(summation(out_grad, (0, 1, 2)) for _ in bias)
+
+
+# <<< never
 
 
 @named

@@ -15,7 +15,7 @@ from ..init import one_hot
 from .ops_logarithmic import logsoftmax
 from .ops_mathematic import broadcast_to, exp, reshape, summation, transpose
 
-__all__ = ["Affine", "CrossEntropy", "Dropout", "LayerNorm"]
+__all__ = ["Affine", "BatchNorm", "CrossEntropy", "Dropout", "LayerNorm"]
 
 
 class FusedOp(TensorOp):
@@ -111,3 +111,47 @@ class LayerNorm(FusedOp):
         paid = out_grad * broadcast_to(reshape(weight, (1, columns)), shape)
         to_a = scale * (paid - row_mean(paid) - normal * row_mean(paid * normal))
         return to_a, summation(out_grad * normal, 0), summation(out_grad, 0)
+
+
+class BatchNorm(FusedOp):
+    """(a - mean) / √(variance + eps) · weight + bias, for each channel.  (N, C, …), (C,), (C,) → (N, C, …).
+
+    Once computed, `mixed` holds the running mean and variance with the observed ones mixed in.
+    """
+
+    reads_output = False
+    mixed: Any = None
+
+    def __init__(self, eps: float, momentum: float, running_mean: NDArray, running_var: NDArray) -> None:
+        self.eps, self.momentum = eps, momentum
+        self.running = running_mean, running_var
+
+    def compute(self, a: NDArray, weight: NDArray, bias: NDArray) -> NDArray:
+        axes, channels = (0, *range(2, len(a.shape))), (1, a.shape[1]) + (1,) * (len(a.shape) - 2)
+        count = a.size // a.shape[1]
+        mean = array_api.sum(a, axis=axes, keepdims=True) / count
+        centred = a - array_api.broadcast_to(mean, a.shape)
+        variance = array_api.sum(centred * centred, axis=axes, keepdims=True) / count
+        observed = (array_api.reshape(x, weight.shape) for x in (mean, variance))
+        keep = 1 - self.momentum
+        self.mixed = tuple(keep * old + self.momentum * new for old, new in zip(self.running, observed))
+        scale = array_api.reshape(weight, channels) / (variance + self.eps) ** 0.5
+        scale, shift = (array_api.broadcast_to(x, a.shape) for x in (scale, array_api.reshape(bias, channels)))
+        return scale * centred + shift
+
+    def gradient(self, out_grad: Tensor, node: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, weight, _ = node.inputs
+        axes, channels = (0, *range(2, a.ndim)), (1, a.shape[1]) + (1,) * (a.ndim - 2)
+        count = math.prod(a.shape) // a.shape[1]
+
+        def stretched(x: Tensor) -> Tensor:
+            return broadcast_to(reshape(x, channels), a.shape)
+
+        def mean(x: Tensor) -> Tensor:
+            return stretched(summation(x, axes) / count)
+
+        centred = a - mean(a)
+        scale = (mean(centred * centred) + self.eps) ** -0.5
+        normal = centred * scale
+        to_a = stretched(weight) * scale * (out_grad - mean(out_grad) - normal * mean(out_grad * normal))
+        return to_a, summation(out_grad * normal, axes), summation(out_grad, axes)

@@ -35,9 +35,15 @@ def backward_by_kernel(name: str, reads_output: bool = False) -> Callable:
         a = node.cached_data if reads_output else node.inputs[0].cached_data
         if a.dtype != DTYPE or not has_kernel(name, a):  # the input of a function of integers is no float
             return NotImplemented
+        grad = out_grad.cached_data
+        if not a.is_compact() and (order := a._memory_order(grad)):  # what a convolution leaves: no copy is needed
+            return Tensor.make_const(a._in_order(order, in_one_pass, grad))
+        return Tensor.make_const(in_one_pass(a, grad))
+
+    def in_one_pass(a: NDArray, grad: NDArray) -> NDArray:
         out = empty(a.shape, a)
-        run(name, a, out_grad.cached_data, out)
-        return Tensor.make_const(out)
+        run(name, a, grad, out)
+        return out
 
     return backward
 

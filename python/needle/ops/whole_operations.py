@@ -16,7 +16,6 @@ from ..errors import ArgumentError
 from .ops_activation import Softmax
 from .ops_fused import CrossEntropy, LayerNorm
 from .ops_logarithmic import LogSoftmax, LogSumExp
-from .ops_mathematic import Conv, pair
 
 CUDA_DEVICES = ("cuda", "cuda_emu")
 DTYPE = "float32"
@@ -142,44 +141,6 @@ def empty(shape: Shape, like: NDArray) -> NDArray:
     return array_api.empty(shape, dtype=like.dtype, device=like.device)
 
 
-# ---- convolution: gradients without the zeros that `dilate` puts between the entries of out_grad ---------------------
-
-
-def conv_backward(op: Conv, out_grad: Tensor, node: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """What Conv.gradient gives; None for an input that requires no gradient."""
-    images, kernel = node.inputs
-    to_images = to_kernel = None
-    if images.requires_grad:
-        to_images = op._image_gradient(out_grad, images, kernel) if op.stride == 1 else _to_images(op, out_grad, node)
-    if kernel.requires_grad:
-        to_kernel = _to_kernel(op, out_grad, node)
-    return to_images, to_kernel
-
-
-def _to_kernel(op: Conv, out_grad: Tensor, node: Tensor) -> Tensor:
-    """columnsᵀ @ out_grad, as every output pixel is a row of columns times the kernel."""
-    images, kernel = (x.cached_data for x in node.inputs)
-    columns, _ = op.im2col(images, kernel.shape)
-    pixels = out_grad.cached_data.reshape((-1, kernel.shape[3]))
-    turned = pixels.permute((1, 0)) @ columns  # the smaller of the two is turned
-    return Tensor.make_const(turned.permute((1, 0)).reshape(kernel.shape))
-
-
-def _to_images(op: Conv, out_grad: Tensor, node: Tensor) -> Tensor:
-    """out_grad @ kernelᵀ, the gradient of the columns, each of which is added to the pixel that it was copied from."""
-    images, kernel, grad = node.inputs[0].cached_data, node.inputs[1].cached_data, out_grad.cached_data
-    (n, height, width, channels), (kh, kw) = images.shape, kernel.shape[:2]
-    (rows, columns), (ph, pw), s = grad.shape[1:3], pair(op.padding), op.stride
-    flat_kernel = kernel.reshape((-1, kernel.shape[3]))
-    paid = (grad.reshape((-1, kernel.shape[3])) @ flat_kernel.permute((1, 0))).reshape((n, rows, columns, kh * kw, -1))
-    out = array_api.zeros((n, height + 2 * ph, width + 2 * pw, channels), dtype=grad.dtype, device=grad.device)
-    for k in range(kh * kw):
-        i, j = divmod(k, kw)
-        places = (slice(None), slice(i, i + s * rows, s), slice(j, j + s * columns, s))
-        out[places] = out[places] + paid[:, :, :, k : k + 1].reshape((n, rows, columns, channels))
-    return Tensor.make_const(out[:, ph : ph + height, pw : pw + width])
-
-
 for device in ("cpu", *CUDA_DEVICES):
     kernels.register_operation(LogSumExp, device, DTYPE, forward=logsumexp_forward, backward=logsumexp_backward)
     kernels.register_operation(LogSoftmax, device, DTYPE, forward=logsoftmax_forward, backward=logsoftmax_backward)
@@ -188,4 +149,3 @@ for device in ("cpu", *CUDA_DEVICES):
     kernels.register_operation(
         CrossEntropy, device, DTYPE, forward=cross_entropy_forward, backward=cross_entropy_backward
     )
-kernels.register_operation(Conv, "cpu", DTYPE, backward=conv_backward)
