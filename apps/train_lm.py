@@ -83,14 +83,25 @@ def main(chosen: argparse.Namespace) -> None:
 
 
 def start_small(model: LanguageModel) -> None:
-    """Shrink the vectors that stand for words, and the scores.
+    """Shrink the vectors that stand for words and places, the scores, and what a transformer's layers add.
 
     A word that is seldom read keeps the vector that it started with: chance should speak low.  (After Zaremba et al.
-    2014, who draw all weights from ±0.1.)
+    2014, who draw all weights from ±0.1.)  A transformer's layers add to each other, where Kaiming's weights, made for
+    one ReLU after another, are too loud: their variance becomes 1 / (3 inputs).
     """
-    positions = [model.sequence_model.positions.weight] if hasattr(model.sequence_model, "positions") else []
-    for weight in (model.embedding.weight, model.linear.weight, *positions):
-        weight.data = weight.data * 0.1
+    vectors, layers = [model.embedding.weight], [model.linear.weight]
+    if hasattr(model.sequence_model, "positions"):
+        positions = model.sequence_model.positions.weight
+        layers += [p for p in model.sequence_model.parameters() if p.ndim == 2 and p is not positions]
+        shrink([*vectors, positions], 0.1)
+        shrink(layers, 6**-0.5)
+    else:
+        shrink(vectors + layers, 0.1)
+
+
+def shrink(weights: Sequence[ndl.Tensor], factor: float) -> None:
+    for weight in weights:
+        weight.data = weight.data * factor
 
 
 class Teacher:
