@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import machine, pictures, report
-from .harness import QUICK, ROOT, Effort, Pool, Result, Trouble, measure, tasks_of
+from .harness import DISTURBED, QUICK, ROOT, Effort, Pool, Result, Trouble, measure, tasks_of
 from .suites import SUITES, THREADS, Task, probes
 
 OUT = ROOT / "out" / "benchmarks"
@@ -91,7 +91,7 @@ def write(found: dict[str, Any], options: argparse.Namespace) -> None:
     for peer, why in found["absent"].items():
         print(f"without {peer}: {why}")
     report.print_table(found)
-    disturbed = [r["task"] for r in found["results"] if (r["others"] or 0) > 0.25]
+    disturbed = [r["task"] for r in found["results"] if (r["others"] or 0.0) > DISTURBED]
     if disturbed:
         print(f"other programs took more than a quarter of a CPU during: {', '.join(disturbed)}")
     drawn = pictures.draw(found, options.out)

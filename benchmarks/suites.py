@@ -104,7 +104,8 @@ def conv(quick: bool) -> Iterator[Task]:
 def convolution(name: str, batch: int, i: int, o: int, kernel: int, stride: int, side: int) -> Task:
     """The first layer's images need no gradient, in training as here."""
     sizes = {"batch": batch, "i": i, "o": o, "kernel": kernel, "stride": stride, "side": side, "to_images": i > 3}
-    pixels = batch * -((-side // stride) ** 2)
+    across = (side + stride - 1) // stride
+    pixels = batch * across**2
     flop = 2.0 * pixels * i * o * kernel**2 * (3 if i > 3 else 2)
     terms = max(pixels, i * kernel**2, o * kernel**2)
     return Task(
