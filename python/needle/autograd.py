@@ -50,9 +50,12 @@ _FLOATS = ("float32", "float64")
 
 def _in_dtype_of(value: Value, grad: Value) -> Value:
     """grad in the float type of value, where an operator's other inputs have widened it."""
-    if not (isinstance(value, Tensor) and isinstance(grad, Tensor)) or grad.dtype == value.dtype:
+    if not (isinstance(value, Tensor) and isinstance(grad, Tensor)):
         return grad
-    return grad.astype(value.dtype) if value.dtype in _FLOATS else grad
+    wanted = value.realize_cached_data().dtype
+    if wanted == grad.realize_cached_data().dtype or wanted not in _FLOATS:
+        return grad
+    return grad.astype(wanted)
 
 
 def _snake_case(name: str) -> str:
@@ -603,7 +606,7 @@ def _is_scalar(value: Any) -> bool:
     """A real number, or a NumPy array of one element: what the scalar operators take."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.size == 1 and value.dtype.kind in "biuf"
-    return isinstance(value, Real)
+    return isinstance(value, (float, int, Real))  # Real alone would do, but takes long to answer
 
 
 def _plain(scalar: Any) -> Any:

@@ -64,11 +64,11 @@ def promote_to_compare(a: str, b: str) -> str:
 
 def promote_scalar(dtype: str, scalar: Scalar) -> str:
     """The dtype of an array of that dtype with a number: only a number of a higher kind changes it."""
-    if isinstance(scalar, (bool, np.bool_)):
+    if dtype in FLOATS or isinstance(scalar, (bool, np.bool_)):
         return dtype
     if isinstance(scalar, (int, np.integer)):
-        return "int64" if dtype == "bool" else dtype
-    return to_float(dtype)
+        return to_number(dtype)
+    return DEFAULT
 
 
 def to_float(dtype: str) -> str:
@@ -118,6 +118,8 @@ def cast_scalar(value: Any, dtype: str, op: str) -> bool | int | float:
 
     Floats are cut towards zero on the way to integers.  ArgumentError if an integer type cannot hold the value.
     """
+    if type(value) is float and dtype in FLOATS:
+        return value
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError  # float("3") would be a number

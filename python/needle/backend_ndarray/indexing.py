@@ -30,6 +30,8 @@ def as_sizes(shape: int | Sequence[int], op: str) -> Shape:
 
 def _several(value: Any) -> Any:
     """Integers in an order as they are, one alone as a tuple; bytes and sets hold integers, too, but are a mistake."""
+    if isinstance(value, (tuple, list)):
+        return value
     in_order = hasattr(value, "__iter__") and not isinstance(value, (bytes, bytearray, memoryview, Set, Mapping))
     return value if in_order else (value,)
 
@@ -52,6 +54,8 @@ def as_shape(shape: int | Sequence[int], op: str) -> Shape:
 def infer_shape(shape: int | Sequence[int], size: int, op: str = "reshape") -> Shape:
     """The shape for `size` elements, with at most one -1 in it replaced by what is left over."""
     wanted = as_sizes(shape, op)
+    if math.prod(wanted) == size and (not wanted or min(wanted) >= 0):
+        return wanted
     known = math.prod(extent for extent in wanted if extent != -1)
     if wanted.count(-1) == 1 and known > 0 and size % known == 0:
         return tuple(size // known if extent == -1 else extent for extent in wanted)
@@ -88,7 +92,7 @@ def as_axes(axes: int | Sequence[int] | None, ndim: int, op: str) -> Shape:
     """Axes counted from the front, in the given order; None is all of them.  ShapeError if one comes twice."""
     if axes is None:
         return tuple(range(ndim))
-    chosen = tuple(as_axis(axis, ndim, op) for axis in _several(axes))
+    chosen = tuple([as_axis(axis, ndim, op) for axis in _several(axes)])
     if len(set(chosen)) != len(chosen):
         raise ShapeError(f"{op}: axes {axes} name an axis twice")
     return chosen
@@ -108,6 +112,17 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape | None:
     if any(m != n and 1 not in (m, n) for m, n in zip(longer, shorter)):
         return None
     return tuple(n if m == 1 else m for m, n in zip(longer, shorter))
+
+
+def stretches_to(shape: Shape, new_shape: Shape) -> bool:
+    """Whether broadcasting makes new_shape of shape."""
+    added = len(new_shape) - len(shape)
+    if added < 0:
+        return False
+    for extent, new_extent in zip(shape, new_shape[added:]):
+        if extent != new_extent and extent != 1:
+            return False
+    return True
 
 
 def as_padding(widths: Sequence[Sequence[int]], ndim: int) -> tuple[tuple[int, int], ...]:
