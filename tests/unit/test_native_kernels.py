@@ -439,7 +439,7 @@ def test_an_array_is_an_object_like_others() -> None:
     assert alive() is None
     assert type("Child", (course.Array,), {})(5).size == 5
     for bad in (-1, 2.0, "3", 2**80, None):
-        with pytest.raises((ValueError, TypeError, OverflowError), match="Array|interpreted|too large"):
+        with pytest.raises((ValueError, TypeError, OverflowError), match=r"Array|interpreted|too large"):
             course.Array(bad)
 
 
