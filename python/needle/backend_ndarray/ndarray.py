@@ -343,7 +343,8 @@ class NDArray(NumPyNames):
             self._check_pair(other, ewise[6:])
         dtype = rule(promote(self._dtype, other._dtype))
         out = self._new(self._shape, dtype)
-        if not self._run_on_views("view" + ewise[5:], other, out):
+        compact = self._compact and other._compact  # as operands mostly are; this is run for every operator
+        if compact or not self._run_on_views("view" + ewise[5:], other, out):
             self._kernel(ewise, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
         return out
 
