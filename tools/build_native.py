@@ -158,8 +158,9 @@ def build_group(cmake: str, group: str) -> None:
     what = "the native modules" if group == "cpu" else f"the {group} modules"
     print(f"build: compiling {what} for {BUILD.name} ({jobs()} jobs)", flush=True)
     target = [] if group == "cpu" else ["--target", f"needle_{group}"]
+    compiled = sources(group)  # as they are now: what changes while the compiler runs may not be in the modules
     run([cmake, "--build", str(BUILD), "--parallel", str(jobs()), *target])
-    stamp_of(group).write_text(json.dumps(state(group)), encoding="utf-8")
+    stamp_of(group).write_text(json.dumps({**state(group), "sources": compiled}), encoding="utf-8")
     names = ", ".join(name.removesuffix(SUFFIX) for name in modules(group))
     print(f"build: {names} ready in {time.monotonic() - start:.0f} s", flush=True)
 

@@ -82,6 +82,17 @@ def test_it_rebuilds_what_changed_or_is_gone(tree: Path) -> None:
     assert docstring(tree) == "second"
 
 
+def test_what_changes_during_a_build_is_compiled_by_the_next(tree: Path) -> None:
+    (tree / "later.c").write_text(SMALL.replace("first", "second"), encoding="utf-8")
+    edit = '"${CMAKE_COMMAND}" -E copy "${PROJECT_SOURCE_DIR}/later.c" "${PROJECT_SOURCE_DIR}/src/small.c"'
+    rules = CMAKE + f"add_custom_command(TARGET small POST_BUILD COMMAND {edit})\n"
+    (tree / "CMakeLists.txt").write_text(rules, encoding="utf-8")
+    build(tree)
+    assert docstring(tree) == "first"
+    build(tree)
+    assert docstring(tree) == "second"
+
+
 def test_a_moved_checkout_recovers_by_itself(tree: Path) -> None:
     build(tree)
     moved = tree.with_name("moved")
