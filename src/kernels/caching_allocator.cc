@@ -18,6 +18,10 @@ size_t ClassNumber(int64_t reserved) {
   return static_cast<size_t>(4 * power + ((reserved >> (power - 2)) & 3));
 }
 
+int64_t BytesOfClass(size_t number) {
+  return static_cast<int64_t>(4 + number % 4) << (number / 4 - 2);
+}
+
 }  // namespace
 
 int64_t SizeClass(int64_t bytes, int64_t smallest) {
@@ -81,19 +85,23 @@ void CachingAllocator::Free(void* memory, int64_t bytes) noexcept {
 }
 
 void CachingAllocator::ReleaseUntil(int64_t cached) {
-  while (stats_.cached > cached) ReleaseOldest();
+  while (stats_.cached > cached) ReleaseMostIdle();
 }
 
-void CachingAllocator::ReleaseOldest() {
-  Kept* oldest = nullptr;
-  for (Kept& kept : kept_) {
-    if (!kept.empty() && (!oldest || kept.front().freed_at < oldest->front().freed_at)) oldest = &kept;
+/// Large and old goes first: to make room, many small pieces would have to go, and all of them be fetched again.
+void CachingAllocator::ReleaseMostIdle() {
+  size_t chosen = 0;
+  double most_idle = -1;
+  for (size_t number = 0; number < kept_.size(); number++) {
+    if (kept_[number].empty()) continue;
+    const double age = static_cast<double>(clock_ - kept_[number].front().freed_at + 1);
+    const double idle = age * static_cast<double>(BytesOfClass(number));
+    if (idle > most_idle) most_idle = idle, chosen = number;
   }
-  const size_t number = static_cast<size_t>(oldest - kept_.data());
-  const int64_t reserved = static_cast<int64_t>(4 + number % 4) << (number / 4 - 2);
-  system_.free(oldest->front().memory, reserved);
-  oldest->erase(oldest->begin());
-  stats_.cached -= reserved;
+  Kept& kept = kept_[chosen];
+  system_.free(kept.front().memory, BytesOfClass(chosen));
+  kept.erase(kept.begin());
+  stats_.cached -= BytesOfClass(chosen);
 }
 
 MemoryStats CachingAllocator::Stats() {

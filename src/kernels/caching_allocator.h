@@ -61,7 +61,7 @@ class CachingAllocator {
   void* TakeKept(int64_t reserved);
   void* FromSystem(int64_t reserved);
   void ReleaseUntil(int64_t cached);
-  void ReleaseOldest();
+  void ReleaseMostIdle();
 
   const SystemMemory system_;
   const CacheLimits limits_;

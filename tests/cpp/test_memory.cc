@@ -59,16 +59,16 @@ TEST(WhatIsFreedIsHandedOutAgain) {
   EXPECT(given == 0 && allocator.Stats().cached == 0);
 }
 
-TEST(TheOldestGoesFirstWhenTheCacheIsFull) {
+TEST(WhatIdledLongestForItsSizeGoesFirstWhenTheCacheIsFull) {
   CachingAllocator allocator = Fresh({64, 1024 + 2048});
   void *a = allocator.Allocate(1024), *b = allocator.Allocate(2048), *c = allocator.Allocate(512);
-  allocator.Free(a, 1024);
-  allocator.Free(b, 2048);
   allocator.Free(c, 512);
-  EXPECT(allocator.Stats().cached == 2048 + 512);
+  allocator.Free(a, 1024);
+  allocator.Free(b, 2048);  // idle for 3 · 512, 2 · 1024 and 1 · 2048: of two alike the smaller
+  EXPECT(allocator.Stats().cached == 512 + 2048);
   void* big = allocator.Allocate(4096);
   allocator.Free(big, 4096);  // larger than the whole cache: it goes straight back and drives nothing out
-  EXPECT(allocator.Stats().cached == 2048 + 512);
+  EXPECT(allocator.Stats().cached == 512 + 2048);
   EXPECT(allocator.Allocate(2048) == b && allocator.Allocate(512) == c);
   allocator.Free(b, 2048);
   allocator.Free(c, 512);
