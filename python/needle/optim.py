@@ -107,8 +107,9 @@ class Adam(Optimizer):
 if BACKEND == "nd":
     from .optimizers import whole_steps
 
-    whole_steps.register(SGD, whole_steps.sgd)
-    whole_steps.register(Adam, whole_steps.adam)
-    whole_steps.register(optimizers.AdamW, whole_steps.adamw)
+    whole_steps.register(SGD, whole_steps.sgd_at_once, whole_steps.sgd)
+    whole_steps.register(Adam, whole_steps.adam_at_once, whole_steps.adam)
+    whole_steps.register(optimizers.AdamW, whole_steps.adamw_at_once, whole_steps.adamw)
+    whole_steps.register(optimizers.RMSProp, whole_steps.rmsprop_at_once)
 
 # <<< never

@@ -5,6 +5,7 @@
 #include "../kernels/batch_norm.h"
 #include "../kernels/convolution.h"
 #include "../kernels/isa.h"
+#include "../kernels/optimizer.h"
 #include "../kernels/parallel.h"
 #include "sequence_kernels.h"
 #include "typed_kernels.h"
@@ -117,6 +118,19 @@ void ExportActivations(py::module_& m) {
   m.def("dropout", &Dropout, a, py::arg("uniform"), keep, out, release_gil);
 }
 
+void ExportOptimizers(py::module_& m) {
+  const py::arg params("params"), grads("grads"), u("u"), v("v"), new_params("new_params"), new_u("new_u"),
+      new_v("new_v"), lr("lr"), momentum("momentum"), weight_decay("weight_decay"), eps("eps");
+  m.def("sgd_steps", &SgdSteps, params, grads, u, new_params, new_u, lr, momentum, weight_decay, py::arg("correction"),
+        py::arg("nesterov"), release_gil);
+  m.def("adam_steps", &AdamSteps, params, grads, py::arg("m"), v, new_params, py::arg("new_m"), new_v, lr,
+        py::arg("beta1"), py::arg("beta2"), eps, weight_decay, py::arg("shrink"), py::arg("m_correction"),
+        py::arg("v_correction"), release_gil);
+  m.def("rmsprop_steps", &RmspropSteps, params, grads, u, v, new_params, new_u, new_v, lr, py::arg("alpha"), eps,
+        momentum, weight_decay, release_gil);
+  m.def("sum_of_squares", &SumOfSquares, py::arg("arrays"), release_gil);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(kernels_cpu, m) {
@@ -131,6 +145,7 @@ PYBIND11_MODULE(kernels_cpu, m) {
   ExportScatterSum(m);
   ExportConvolution(m);
   ExportBatchNorm(m);
+  ExportOptimizers(m);
   // where the float32 kernel was measured to be faster than the course's plain one
   m.attr("__fast__") = py::make_tuple(
       "matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem", "fill", "ewise_add", "ewise_mul", "ewise_div",

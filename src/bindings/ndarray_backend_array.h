@@ -35,6 +35,7 @@ struct ArrayOf : Kind, AnyArray {
 
   explicit ArrayOf(size_t size) : Kind(size) {}
   int64_t length() const { return static_cast<int64_t>(this->size); }
+  bool owns_memory() const { return true; }
 
  protected:
   ArrayOf(float* memory, size_t size) : Kind(memory, size) {}  // of a kind that takes memory of somebody else's
@@ -48,7 +49,9 @@ class ArrayType {
   static void Export(py::module_& m, getbufferproc buffer = nullptr) {
     static const std::string name = m.attr("__name__").cast<std::string>() + ".Array";
     PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, sizeof(PyObject), READONLY, nullptr}, {}};
-    static PyGetSetDef properties[] = {{"size", &Size, nullptr, "How many elements there are.", nullptr}, {}};
+    static PyGetSetDef properties[] = {{"size", &Size, nullptr, "How many elements there are.", nullptr},
+                                       {"owns_memory", &Owns, nullptr, "Whether the memory is its own.", nullptr},
+                                       {}};
     static PyMethodDef methods[] = {{"ptr", &Pointer, METH_NOARGS, "The address of the first element."}, {}};
     PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&New)},
                            {Py_tp_dealloc, reinterpret_cast<void*>(&Destroy)},
@@ -94,8 +97,7 @@ class ArrayType {
 
  private:
   struct Object {
-    PyObject_HEAD
-    PyObject* weak_references;  // where __weaklistoffset__ says
+    PyObject_HEAD PyObject* weak_references;  // where __weaklistoffset__ says
     Array array;
   };
 
@@ -123,6 +125,7 @@ class ArrayType {
   }
 
   static PyObject* Size(PyObject* object, void* /*closure*/) { return PyLong_FromLongLong(In(object)->length()); }
+  static PyObject* Owns(PyObject* object, void* /*closure*/) { return PyBool_FromLong(In(object)->owns_memory()); }
   static PyObject* Pointer(PyObject* object, PyObject* /*none*/) { return PyLong_FromVoidPtr(In(object)->ptr); }
 
   static bool Read(PyObject* object, void** memory, int64_t* size) {

@@ -34,6 +34,7 @@ namespace {
 struct Array : ArrayOf<AlignedArray> {
   explicit Array(size_t size) : ArrayOf(size) {}
   Array(scalar_t* memory, size_t size, py::object owner) : ArrayOf(memory, size), owner(std::move(owner)) {}
+  bool owns_memory() const { return !owner; }
   static constexpr bool kReducesInPlace = true;  // out may begin where a does: a run is read before it is written over
 
   py::object owner;  // not py::keep_alive, which in pybind11 3.1 crashes on an argument of the wrong type

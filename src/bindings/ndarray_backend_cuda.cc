@@ -69,8 +69,8 @@ void ExportArray(py::module_& m) {
   m.def("from_numpy", &FromNumpy, py::arg("np_array"), py::arg("out"));
   // two addresses of functions: the one thing here that trusts its caller, who is needle alone
   m.def("_set_memory_source", [](uintptr_t allocate, uintptr_t free) {
-    SetMemorySource({reinterpret_cast<void* (*)(int64_t)>(allocate),
-                     reinterpret_cast<void (*)(void*, int64_t) noexcept>(free)});
+    SetMemorySource(
+        {reinterpret_cast<void* (*)(int64_t)>(allocate), reinterpret_cast<void (*)(void*, int64_t) noexcept>(free)});
   });
   m.def("device_facts", [] {
     const DeviceFacts facts = FirstDevice();

@@ -14,8 +14,7 @@ void ExportRecurrent(py::module_& m) {
       h0("h0"), c0("c0"), hidden("hidden"), memory("memory"), steps("steps"), batch("batch"), width("width"),
       relu("relu"), hidden_grad("hidden_grad"), of_x_grad("of_x_grad"), of_h_grad("of_h_grad"), h0_grad("h0_grad"),
       c_grad("c_grad");
-  m.def("rnn_forward", &RnnForward, of_x, weight, bias_ih, bias_hh, h0, hidden, steps, batch, width, relu,
-        release_gil);
+  m.def("rnn_forward", &RnnForward, of_x, weight, bias_ih, bias_hh, h0, hidden, steps, batch, width, relu, release_gil);
   m.def("rnn_backward", &RnnBackward, weight, hidden, hidden_grad, of_x_grad, h0_grad, steps, batch, width, relu,
         release_gil);
   m.def("lstm_forward", &LstmForward, gates, weight, bias_ih, bias_hh, h0, c0, hidden, memory, steps, batch, width,

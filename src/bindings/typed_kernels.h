@@ -57,6 +57,30 @@ struct type_caster<needle::Buffer> : type_caster_base<needle::Buffer> {
   std::optional<needle::Buffer> view_;
 };
 
+/// A list of such; the views live as long as the list.
+template <typename Pointer>
+struct buffers_caster {
+  PYBIND11_TYPE_CASTER(std::vector<Pointer>, const_name("list[Buffer]"));
+
+  bool load(handle source, bool convert) {
+    if (!PyList_Check(source.ptr())) return false;
+    for (handle item : reinterpret_borrow<list>(source)) {
+      elements_.push_back(std::make_unique<type_caster<needle::Buffer>>());
+      if (!elements_.back()->load(item, convert)) return false;
+      value.push_back(cast_op<needle::Buffer*>(*elements_.back()));
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::unique_ptr<type_caster<needle::Buffer>>> elements_;
+};
+
+template <>
+struct type_caster<std::vector<needle::Buffer*>> : buffers_caster<needle::Buffer*> {};
+template <>
+struct type_caster<std::vector<const needle::Buffer*>> : buffers_caster<const needle::Buffer*> {};
+
 /// Python's int, float and bool, NumPy's scalars, and whatever else is a number by __index__ or __float__.
 template <>
 struct type_caster<needle::Scalar> {
@@ -139,6 +163,7 @@ py::class_<Buffer> ExportBuffer(py::module_& m, py::class_<Buffer> buffer) {
            py::arg("size"), py::arg("dtype"))
       .def_property_readonly("size", &Buffer::size)
       .def_property_readonly("dtype", [](const Buffer& a) { return Name(a.dtype()); })
+      .def_property_readonly("owns_memory", &Buffer::owns_memory)
       .def("ptr", [](const Buffer& a) { return reinterpret_cast<uintptr_t>(a.data()); });
   m.def("_view", &ViewOf, py::arg("address"), py::arg("size"), py::arg("dtype"), py::arg("owner"));
   m.def("_accept_arrays", &AcceptArrays, py::arg("reader"));

@@ -35,6 +35,7 @@ class Buffer {
   DType dtype() const { return dtype_; }
   void* data() { return data_; }
   const void* data() const { return data_; }
+  bool owns_memory() const { return owns_; }
 
   template <typename T>
   T* as() {

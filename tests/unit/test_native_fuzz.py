@@ -168,6 +168,7 @@ class Fuzzer:
             "Buffer": lambda: [size, dtype],
             "set_isa": lambda: [rng.choice(self.module.available_isas())],
             "fill": lambda: [handle(size, dtype), 1],
+            "sum_of_squares": lambda: [[handle(size, real) for _ in range(3)]],
             "cast": lambda: [handle(size, dtype), handle(size, real)],
             "where": lambda: [handle(size, "bool"), *(handle(size, dtype) for _ in range(3))],
             "matmul": lambda: [handle(m * n, dtype), handle(n * p, dtype), handle(m * p, dtype), m, n, p],
@@ -233,6 +234,15 @@ class Fuzzer:
                 *(m, p),
             ],
         }
+        states = {"sgd_steps": 1, "adam_steps": 2, "rmsprop_steps": 2}.get(name, 0)
+        if states:  # params and grads, what is remembered, what is new, and numbers
+            sizes = [rng.choice([0, 1, 7, 40]) for _ in range(rng.randrange(4))]
+            rows = [[handle(size, real) for size in sizes] for _ in range(3 + 2 * states)]
+            return [
+                *rows,
+                *([0.5] * {"sgd_steps": 4, "adam_steps": 8, "rmsprop_steps": 5}[name]),
+                *[True] * (states == 1),
+            ]
         if name in recipes:
             return recipes[name]()
         if name.startswith(("rnn", "lstm", "gru")):
@@ -279,6 +289,8 @@ class Fuzzer:
             return self.anything()
         if isinstance(right, int):
             return self.size()
+        if isinstance(right, list) and any(isinstance(entry, self.handle_type) for entry in right):
+            return [self.rng.choice([entry, entry, self.handle(), self.anything()]) for entry in right]
         if isinstance(right, list) and all(isinstance(number, int) for number in right):
             return [self.rng.choice([number, number, self.size(), -number, 2**61]) for number in right]
         return self.handle(dtype=self.rng.choice(DTYPES), fill=self.rng.choice([0, 1, 1]))

@@ -36,7 +36,8 @@ STAND_INS = ("matmul_batched", "matmul_strided", "ewise_sub", "scalar_sub", "vie
 
 # what is defined for floats alone: fused kernels by how their names begin, ewise_ and scalar_ ones by what follows
 FLOAT_FAMILIES = (
-    *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam", "rnn", "lstm", "gru"),
+    *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam", "rmsprop"),
+    *("rnn", "lstm", "gru"),
     *("attention", "batch_norm", "view_", "dropout", "relu_", "tanh_", "sigmoid", "silu", "gelu"),
 )
 FLOAT_FUNCTIONS = ("div", "log", "exp", "tanh", "sqrt", "sin", "cos")
@@ -109,6 +110,8 @@ def accept_arrays(function: Callable, array_type: Any, view: Callable) -> Callab
     def as_buffer(argument: Any) -> Any:
         if isinstance(argument, array_type):
             return view(argument.ptr(), argument.size, "float32", argument)
+        if isinstance(argument, list):
+            return list(map(as_buffer, argument))
         return argument
 
     def call(*args: Any) -> Any:
