@@ -115,6 +115,18 @@ def test_sum_of_squares(isa: str, dtype: str) -> None:
     assert len(set(sums)) == 1
 
 
+def test_the_norm_of_gradients_is_the_plain_paths() -> None:
+    grads, norms = [numbers(5, 3), numbers(3, 5, seed=1).T, np.full((2, 2), 1e20)], []
+    for mode in ("course", "fast"):
+        params = [parameter(g, "float64") for g in grads]
+        for p, grad in zip(params, grads, strict=True):
+            p.grad = ndl.transpose(Tensor(grad.T.copy(), dtype="float64", requires_grad=False))
+        with kernels.use(mode):
+            norms.append(optim.clip_grad_norm_(params, 1.0))
+        assert sum(float((p.grad.numpy() ** 2).sum()) for p in params) == pytest.approx(1)
+    assert norms[0] == pytest.approx(norms[1], rel=1e-15)
+
+
 def test_kernels_pass_nan_and_infinity_on() -> None:
     p, g = np.array([1, 2, 3, 4], "float32"), np.array([np.nan, np.inf, 0, 1], "float32")
     rows = [[p], [g], [np.zeros(4, "float32")], [np.zeros(4, "float32")]]

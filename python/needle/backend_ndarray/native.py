@@ -36,7 +36,7 @@ STAND_INS = ("matmul_batched", "matmul_strided", "ewise_sub", "scalar_sub", "vie
 
 # what is defined for floats alone: fused kernels by how their names begin, ewise_ and scalar_ ones by what follows
 FLOAT_FAMILIES = (
-    *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam", "rmsprop"),
+    *("log", "softmax", "cross_entropy", "layer_norm", "linear", "conv", "sgd", "adam", "rmsprop", "sum_of_squares"),
     *("rnn", "lstm", "gru"),
     *("attention", "batch_norm", "view_", "dropout", "relu_", "tanh_", "sigmoid", "silu", "gelu"),
 )
