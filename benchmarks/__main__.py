@@ -57,9 +57,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
                         help="the interpreter of an environment with PyTorch, if this one has none")  # fmt: skip
     parser.add_argument("--without", nargs="*", default=[], metavar="PEER", help="peers to leave out")
     parser.add_argument("--out", type=Path, default=OUT, help="folder for results.json and pictures")
-    parser.add_argument(
-        "--report", nargs="+", type=Path, default=[], metavar="FILE", help="only show earlier results, as one"
-    )
+    parser.add_argument("--report", nargs="+", type=Path, default=[], metavar="FILE", help="show earlier runs as one")
+    parser.add_argument("--page", type=Path, help="with --report: a page whose tables to fill, as docs/performance.md")
     return parser.parse_args(arguments)
 
 
@@ -105,12 +104,11 @@ def show(options: argparse.Namespace) -> int:
     except report.BadReport as trouble:
         print(f"benchmarks: {trouble}", file=sys.stderr)
         return 2
-    merged = {(r["suite"], r["task"]): r for d in documents for r in d["results"]}
-    facts = {key: value for d in documents for key, value in d["machine"].items()}
-    write({**documents[-1], "machine": facts, "results": list(merged.values())}, options)
-    (options.out / "table.md").write_text(
-        report.markdown_table(documents[-1] | {"results": list(merged.values())}) + "\n"
-    )
+    found = report.merged(documents)
+    write(found, options)
+    if options.page:
+        page = options.page.read_text(encoding="utf-8")
+        options.page.write_text(report.fill(page, found), encoding="utf-8")
     return 0
 
 

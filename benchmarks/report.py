@@ -2,13 +2,15 @@
 
 A document: {"format": 1, "machine": {fact: text}, "absent": {peer: why}, "results": [{"suite", "task", "unit",
 "threads", "flop", "bytes", "rule": {"measure", "limit", "aim"} or null, "rows": [...], "others": CPUs or null,
-"measured": {peer: [number, …]}}, …]}
+"measured": {peer: [number, …]}}, …]}.  Where several documents are shown as one, "ceiling" of a result is what the
+probe of arithmetic reached in its own run.
 """
 
 from __future__ import annotations
 
 import json
 import operator
+import re
 import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,19 +101,32 @@ def _judged(record: dict[str, Any], measure: str) -> float | None:
     if measure == "seconds":
         return median(record, "needle") if "needle" in record["measured"] else None
     if measure == "share":
-        return share(record, {})
+        return share(record)
     against = ratio(record)
     return 1 / against if against and measure == "speed" else against
 
 
-def share(record: dict[str, Any], limits: dict[str, float]) -> float | None:
+def share(record: dict[str, Any]) -> float | None:
     """needle's part of what the machine can do: of the probe that took turns with it, else of that of arithmetic."""
-    for peer in record["measured"]:
-        if peer.startswith("limit") and "needle" in record["measured"]:
-            return median(record, peer) / median(record, "needle")
-    if record["flop"] and "fma" in limits and record["threads"] > 1 and "needle" in record["measured"]:
-        return record["flop"] / median(record, "needle") / limits["fma"]
-    return None
+    if "needle" not in record["measured"]:
+        return None
+    ours, probes = median(record, "needle"), [peer for peer in record["measured"] if peer.startswith("limit")]
+    if probes:
+        return median(record, probes[0]) / ours
+    ceiling = record.get("ceiling") if record["threads"] > 1 else None
+    return record["flop"] / ours / ceiling if record["flop"] and ceiling else None
+
+
+def with_ceilings(document: dict[str, Any]) -> dict[str, Any]:
+    ceiling = limits(document).get("fma")
+    return {**document, "results": [{"ceiling": ceiling, **r} for r in document["results"]]}
+
+
+def merged(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """Several runs as one: the later's result where two have a task."""
+    results = {(r["suite"], r["task"]): r for d in documents for r in with_ceilings(d)["results"]}
+    machine = {key: value for d in documents for key, value in d["machine"].items()}
+    return {**documents[-1], "machine": machine, "results": list(results.values())}
 
 
 def limits(document: dict[str, Any]) -> dict[str, float]:
@@ -126,14 +141,13 @@ COLUMNS = ("suite", "task", "needle", "peers", "rate", "of limit", "ratio", "mus
 
 
 def table_rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
-    ceiling = limits(document)
-    return [_row(r, ceiling) for r in document["results"]]
+    return [_row(r) for r in with_ceilings(document)["results"]]
 
 
-def _row(record: dict[str, Any], ceiling: dict[str, float]) -> tuple[str, ...]:
+def _row(record: dict[str, Any]) -> tuple[str, ...]:
     peers = [f"{peer} {with_spread(record, peer)}" for peer in record["measured"] if peer != "needle"]
     ours = with_spread(record, "needle") if "needle" in record["measured"] else ""
-    found, part, against = verdict(record), share(record, ceiling), ratio(record)
+    found, part, against = verdict(record), share(record), ratio(record)
     return (
         record["suite"],
         record["task"],
@@ -196,8 +210,15 @@ def print_table(document: dict[str, Any]) -> None:
     console.print(table)
 
 
-def markdown_table(document: dict[str, Any], suites: tuple[str, ...] = ()) -> str:
-    rows = [row[1:] for row in table_rows(document) if not suites or row[0] in suites]
-    lines = [COLUMNS[1:], *rows]
-    lines.insert(1, ("---",) * len(COLUMNS[1:]))
+def markdown_table(document: dict[str, Any], suite: str) -> str:
+    rows = [row[1:] for row in table_rows(document) if row[0] == suite]
+    lines = [COLUMNS[1:], ("---",) * len(COLUMNS[1:]), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def fill(page: str, document: dict[str, Any]) -> str:
+    """A page with a suite's table between `<!-- suite -->` and `<!-- end -->`, for the suites that the document has."""
+    for suite in {r["suite"] for r in document["results"]}:
+        table = markdown_table(document, suite)
+        page = re.sub(rf"(<!-- {suite} -->\n).*?(<!-- end -->)", rf"\g<1>{table}\n\g<2>", page, flags=re.DOTALL)
+    return page

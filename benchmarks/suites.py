@@ -105,9 +105,9 @@ def convolution(name: str, batch: int, i: int, o: int, kernel: int, stride: int,
     """The first layer's images need no gradient, in training as here."""
     sizes = {"batch": batch, "i": i, "o": o, "kernel": kernel, "stride": stride, "side": side, "to_images": i > 3}
     across = (side + stride - 1) // stride
-    pixels = batch * across**2
-    flop = 2.0 * pixels * i * o * kernel**2 * (3 if i > 3 else 2)
-    terms = max(pixels, i * kernel**2, o * kernel**2)
+    inside = sum(0 <= x * stride + tap - kernel // 2 < side for x in range(across) for tap in range(kernel))
+    flop = 2.0 * batch * i * o * inside**2 * (3 if i > 3 else 2)  # what padding multiplies by zero is no work
+    terms = max(batch * across**2, i * kernel**2, o * kernel**2)
     return Task(
         "conv", name, "convolution", sizes, flop=flop, rule=Rule("time", 1.2, 1.0), tolerance=2 * terms * EPSILON
     )

@@ -57,11 +57,17 @@ def test_names_of_tasks_are_unique() -> None:
         assert len(names) == len(set(names))
 
 
-def test_pictures_and_one_table_of_several_runs(folder: Path, tmp_path: Path) -> None:
+def test_pictures_and_a_page_of_several_runs(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    assert main(["--report", str(folder / "results.json"), str(folder / "results.json"), "--out", str(tmp_path)]) == 0
+    page, run = tmp_path / "page.md", str(folder / "results.json")
+    page.write_text("before\n<!-- overhead -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
+    assert main(["--report", run, run, "--out", str(tmp_path), "--page", str(page)]) == 0
     assert (tmp_path / "performance_scaling.svg").exists()
-    assert "| add that records |" in (tmp_path / "table.md").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "| add that records |" in text
+    assert "old" not in text
+    assert text.startswith("before\n<!-- overhead -->\n| task |")
+    assert text.endswith(" |\n<!-- end -->\nafter\n")
 
 
 # ---- answers --------------------------------------------------------------------------------------------------------
