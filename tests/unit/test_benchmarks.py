@@ -65,7 +65,7 @@ def test_pictures_and_a_page_of_several_runs(folder: Path, tmp_path: Path) -> No
     assert (tmp_path / "performance_scaling.svg").exists()
     text = page.read_text(encoding="utf-8")
     assert "| add that records |" in text
-    assert "old" not in text
+    assert "\nold\n" not in text
     assert text.startswith("before\n<!-- overhead -->\n| task |")
     assert text.endswith(" |\n<!-- end -->\nafter\n")
 
@@ -91,7 +91,7 @@ def test_a_peer_that_fails_is_told_in_a_line(capfd: pytest.CaptureFixture[str]) 
 
 def test_an_unknown_suite_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gem"]) == 2
-    assert capsys.readouterr().err.startswith("benchmarks: no suite 'gem'; there are gemm, conv")
+    assert capsys.readouterr().err.startswith("benchmarks: no suite 'gem'; there are gemm, sizes, conv")
 
 
 # ---- turns and verdicts ---------------------------------------------------------------------------------------------
