@@ -27,7 +27,7 @@ class BackendDevice:
     array_type: Any = None  # NDArray, which ndarray.py plugs in: devices make arrays, and arrays need devices
 
     def __new__(cls, name: str, mod: ModuleType | None, *args: Any, **kwargs: Any) -> BackendDevice:
-        return object.__new__(AbsentDevice if mod is None else cls)
+        return object.__new__(AbsentDevice if mod is None and cls is BackendDevice else cls)
 
     if TYPE_CHECKING:
 

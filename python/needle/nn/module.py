@@ -42,19 +42,21 @@ class Module(NamesItself):
         return output
 
     def _forward(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """`forward`, or its fast twin if the registry has one for this class, device and dtype."""
-        if args and isinstance(args[0], Tensor):
-            twin = kernels.operation(type(self), args[0].realize_cached_data())
-            if twin is not None and twin.forward is not None:
-                output = twin.forward(self, *args, **kwargs)
-                if output is not NotImplemented:
-                    return output
+        """What the fast twin makes, or, where there is none or it declines, `forward`."""
         try:
-            return self.forward(*args, **kwargs)
+            output = self._fast_forward(args, kwargs)
+            return self.forward(*args, **kwargs) if output is NotImplemented else output
         except COMPLAINTS as error:
             if isinstance(error, NeedleError) or (args and all(isinstance(x, Tensor) for x in args)):
                 raise
             raise in_the_name_of(type(self).__name__, args, error) from error  # a tensor was wanted, most likely
+
+    def _fast_forward(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """By what the registry has for this class, device and dtype; else NotImplemented."""
+        if not args or not isinstance(args[0], Tensor):
+            return NotImplemented
+        twin = kernels.operation(type(self), args[0].realize_cached_data())
+        return NotImplemented if twin is None or twin.forward is None else twin.forward(self, *args, **kwargs)
 
     # ---- what is inside --------------------------------------------------------------------------------------------
 
