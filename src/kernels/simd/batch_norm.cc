@@ -32,7 +32,7 @@ struct Loops : Simd<T> {
     int64_t i = 0;
     for (; i + kLanes <= length; i += kLanes) {
       Store(out + begin + i, formula([&](const T* p) { return Load(p + begin + i); }, [&](const T* p) {
-              return channels ? Load(p + i) : Vector{} + p[channel];
+              return channels ? Load(p + i) : p[channel] - Vector{};
             }));
     }
     for (; i < length; i++) {
@@ -77,7 +77,7 @@ struct Loops : Simd<T> {
         const int64_t begin = (o * slab.channels + c) * slab.inner, end = begin + slab.inner;
         int64_t i = begin;
         for (; i + kLanes <= end; i += kLanes) {
-          sum += formula([&](const T* p) { return Load(p + i); }, [&](const T* p) { return Vector{} + p[c]; });
+          sum += formula([&](const T* p) { return Load(p + i); }, [&](const T* p) { return p[c] - Vector{}; });
         }
         for (; i < end; i++) rest += formula([&](const T* p) { return p[i]; }, [&](const T* p) { return p[c]; });
       }

@@ -86,7 +86,7 @@ struct Loops : Simd<T> {
       for (int64_t v = 0; v < kUsed; v++) b[v] = Load(panel + v * kLanes);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kTileRows; i++) {
-        const Vector a = Vector{} + row[i][at];
+        const Vector a = row[i][at] - Vector{};  // x - 0 is x, but 0 + x would be computed: it differs for -0
 #pragma GCC unroll 4
         for (int64_t v = 0; v < kUsed; v++) sum[i][v] += a * b[v];
       }
