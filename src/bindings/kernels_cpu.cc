@@ -1,5 +1,6 @@
 // The Python module around the library's CPU kernels: what is special about memory that NumPy can read.
 #include <cstring>
+#include <new>
 
 #include "../kernels/activations.h"
 #include "../kernels/batch_norm.h"
@@ -42,6 +43,12 @@ void FromNumpy(const py::array& from, Buffer& out) {
 
 py::array ToNumpy(const Buffer& a, const Dims& shape, const Dims& strides, int64_t offset) {
   CheckedStrides("to_numpy", shape, strides, offset, a.size());
+  const int64_t size = CheckedSize("to_numpy", shape);
+  int64_t bytes;
+  if (size == 0) {  // strides are given: pybind11's own may overflow beside an extent of 0
+    return py::array(NumpyDType(a.dtype()), shape, Dims(shape.size(), ItemSize(a.dtype())));
+  }
+  if (__builtin_mul_overflow(size, ItemSize(a.dtype()), &bytes)) throw std::bad_alloc();  // or here, of a broadcast view
   py::array copy(NumpyDType(a.dtype()), shape);
   Buffer out(copy.mutable_data(), copy.size(), a.dtype());
   py::gil_scoped_release release_gil;

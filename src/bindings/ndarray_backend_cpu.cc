@@ -53,7 +53,9 @@ py::object Wrap(const py::array& memory) {
 
 py::array ToNumpy(const Array& a, const Dims& shape, const Dims& strides, int64_t offset) {
   const Dims safe = CheckedStrides("to_numpy", shape, strides, offset, a.length());
-  if (CheckedSize("to_numpy", shape) == 0) return py::array_t<scalar_t>(shape);
+  if (CheckedSize("to_numpy", shape) == 0) {  // strides are given: pybind11's own may overflow beside an extent of 0
+    return py::array_t<scalar_t>(shape, Dims(shape.size(), sizeof(scalar_t)));
+  }
   return CopyOfView(shape, safe, a.ptr + offset, py::none());
 }
 

@@ -69,6 +69,7 @@ struct Math : Simd<T> {
   using Constants = Float<T>;
   using Integer = typename Constants::Integer;
   typedef Integer Integers __attribute__((vector_size(kVectorBytes)));
+  typedef std::make_unsigned_t<Integer> Words __attribute__((vector_size(kVectorBytes)));
 
   static constexpr T kInfinity = std::numeric_limits<T>::infinity(), kNan = std::numeric_limits<T>::quiet_NaN();
   static constexpr Integer kMantissaBits = Constants::kMantissaBits, kBias = Constants::kBias;
@@ -76,6 +77,15 @@ struct Math : Simd<T> {
   static Vector All(T value) { return Vector{} + value; }
   static Integers Bits(Vector a) { return reinterpret_cast<Integers>(a); }
   static Vector FromBits(Integers bits) { return reinterpret_cast<Vector>(bits); }
+
+  // bits of any number, NaN too, as whole numbers that wrap around: signed overflow is undefined
+  static Integers Minus(Integers a, Integers b) {
+    return reinterpret_cast<Integers>(reinterpret_cast<Words>(a) - reinterpret_cast<Words>(b));
+  }
+  static Integers ToExponent(Integers n) {
+    return reinterpret_cast<Integers>(reinterpret_cast<Words>(n) << kMantissaBits);
+  }
+
 
   static Vector Abs(Vector a) { return FromBits(Bits(a) & std::numeric_limits<Integer>::max()); }
   /// |a| with the sign of b.
@@ -94,7 +104,7 @@ struct Math : Simd<T> {
   }
 
   /// 2 to the power of n, for the exponents of normal numbers.
-  static Vector PowerOf2(Integers n) { return FromBits((n + kBias) << kMantissaBits); }
+  static Vector PowerOf2(Integers n) { return FromBits(ToExponent(n + kBias)); }
 
   /// Error below 1 unit in the last place, for denormal results too: with a = n log 2 + r, exp(a) = 2ⁿ exp(r).
   static Vector Exp(Vector a) {
@@ -105,7 +115,7 @@ struct Math : Simd<T> {
     const Vector shifted = a * log2e + shift, n = shifted - shift;
     const Vector r = (a - n * Constants::kLog2High) - n * Constants::kLog2Low;
     const Vector grown = 1 + (r + r * r * Polynomial(r, Constants::kExp));
-    const Integers exponent = Bits(shifted) - Bits(All(shift)), half = exponent >> 1;
+    const Integers exponent = Minus(Bits(shifted), Bits(All(shift))), half = exponent >> 1;
     return (grown * PowerOf2(half)) * PowerOf2(exponent - half);  // in two steps: 2ⁿ itself may be no normal number
   }
 
@@ -125,9 +135,9 @@ struct Math : Simd<T> {
     const Integers tiny = a < std::numeric_limits<T>::min();  // denormals, and what has no logarithm
     const Vector normal = tiny ? a * scale : a;
     // so shifted, the exponent's bits count up where the mantissa passes √½
-    const Integers bits = Bits(normal) - Bits(All(root_half));
+    const Integers bits = Minus(Bits(normal), Bits(All(root_half)));
     const Integers k = bits >> kMantissaBits;
-    const Vector f = FromBits(Bits(normal) - (k << kMantissaBits)) - 1;
+    const Vector f = FromBits(Minus(Bits(normal), ToExponent(k))) - 1;
     const Vector exponent = __builtin_convertvector(k - (tiny & kMantissaBits), Vector);
     const Vector s = f / (2 + f), s2 = s * s, half = T(0.5) * f * f;
     const Vector rest = s * (half + s2 * Polynomial(s2, Constants::kLog)) + exponent * Constants::kLog2Low;
