@@ -8,7 +8,7 @@ from typing import Any
 import needle.ops
 import numpy as np
 import pytest
-from needle import Tensor
+from needle import Tensor, kernels
 from needle.autograd import Op
 from needle.execution import execution_hook
 from needle.functional import jvp
@@ -48,9 +48,12 @@ def test_forward_in_float32(case: OpCase) -> None:
     assert agrees(out, case.reference(*case.arrays()), 2e-6)  # a dozen roundings of 6e-8
 
 
+@pytest.mark.parametrize("mode", kernels.MODES)
 @all_cases
-def test_gradient_agrees_with_differences(case: OpCase) -> None:
-    gradient_check(case.op, *case.arrays())
+def test_gradient_agrees_with_differences(case: OpCase, mode: str) -> None:
+    """By the operators' own rules, and by the whole operations that may stand in for them."""
+    with kernels.use(mode):
+        gradient_check(case.op, *case.arrays())
 
 
 @smooth_cases
