@@ -29,12 +29,13 @@ class Effort(NamedTuple):
     pause: float = 0.08  # after a turn, until a peer's idle threads have stopped spinning
     memories: int = 3  # processes for a peak of memory
     attempts: int = 2  # at measuring a task while other programs are at work
+    patience: float = 10.0  # seconds to wait, before each, until they are not
 
 
 DISTURBED = 0.25  # CPUs that other programs take: more, and a measurement is repeated
 
 
-QUICK = Effort(turns=2, seconds=0.0, pause=0.0, memories=1, attempts=1)
+QUICK = Effort(turns=2, seconds=0.0, pause=0.0, memories=1, attempts=1, patience=0.0)
 
 
 class Result(NamedTuple):
@@ -131,8 +132,10 @@ def measure(task: Task, pool: Pool, effort: Effort) -> Result:
     if task.unit == "B":
         return Result(task, {peer: peaks(task, peer, pool, effort) for peer in able})
     turns = {peer: _turn(workers[peer], effort) for peer in able}
+    pids = [w.process.pid for w in workers.values()]
     for _ in range(effort.attempts):
-        busy = busy_others([w.process.pid for w in workers.values()])
+        wait_for_quiet(pids, effort.patience)
+        busy = busy_others(pids)
         result = Result(task, take_turns(turns, effort), busy())
         if (result.others or 0.0) <= DISTURBED:
             break
@@ -224,6 +227,16 @@ def busy_others(pids: list[int]) -> Callable[[], float | None]:
         return None if before is None or now is None else max(0.0, (now - before) / (time.monotonic() - start))
 
     return busy
+
+
+def wait_for_quiet(pids: list[int], patience: float) -> None:
+    """Return as soon as other programs take little, at the latest when patience is over."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        busy = busy_others(pids)
+        time.sleep(0.2)
+        if (busy() or 0.0) <= DISTURBED:
+            return
 
 
 def _cpu_seconds(pids: list[int]) -> float | None:
