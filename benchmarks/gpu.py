@@ -71,7 +71,7 @@ def measure(launch: Launch) -> Result:
     print(f"gpu: {launch.name}", file=sys.stderr, flush=True)
     turns = {peer: functools.partial(seconds_of, function) for peer, function in launch.peers.items()}
     task = Task("gpu", launch.name, "launch", {}, tuple(launch.peers), flop=launch.flop)
-    return Result(task, take_turns(turns, Effort(pause=0.0)))
+    return Result(task, take_turns(turns, Effort().turns))
 
 
 def seconds_of(function: Callable[[], object]) -> float:

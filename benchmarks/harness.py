@@ -19,6 +19,7 @@ import numpy as np
 from .suites import Task
 
 ROOT = Path(__file__).resolve().parents[1]
+LINUX = Path("/proc/self/stat").exists()
 
 
 class Effort(NamedTuple):
@@ -26,7 +27,7 @@ class Effort(NamedTuple):
 
     turns: int = 9  # that count, of each peer
     seconds: float = 0.04  # that a turn lasts, about; one call at least
-    pause: float = 0.08  # after a turn, until a peer's idle threads have stopped spinning
+    pause: float = 0.5  # at most, after a turn, until the peer's idle threads have stopped spinning
     memories: int = 3  # processes for a peak of memory
     attempts: int = 2  # at measuring a task while other programs are at work
     patience: float = 10.0  # seconds to wait, before each, until they are not
@@ -136,25 +137,39 @@ def measure(task: Task, pool: Pool, effort: Effort) -> Result:
     for _ in range(effort.attempts):
         wait_for_quiet(pids, effort.patience)
         busy = busy_others(pids)
-        result = Result(task, take_turns(turns, effort), busy())
+        result = Result(task, take_turns(turns, effort.turns), busy())
         if (result.others or 0.0) <= DISTURBED:
             break
     return result
 
 
 def _turn(worker: Worker, effort: Effort) -> Callable[[], float]:
-    return lambda: float(worker.ask("turn", seconds=effort.seconds)["seconds"])
+    def turn() -> float:
+        seconds = float(worker.ask("turn", seconds=effort.seconds)["seconds"])
+        settle(worker.process.pid, effort.pause)
+        return seconds
+
+    return turn
 
 
-def take_turns(turns: dict[str, Callable[[], float]], effort: Effort) -> dict[str, list[float]]:
+def settle(pid: int, most: float) -> None:
+    """Wait until a process rests: OpenBLAS's threads look for work for a tenth of a second, on the next peer's time."""
+    end = time.monotonic() + most
+    while time.monotonic() < end:
+        before = _ticks(pid) if LINUX else -1
+        time.sleep(min(most, 0.05))  # five ticks of the clock by which Linux counts
+        if LINUX and _ticks(pid) == before:
+            return
+
+
+def take_turns(turns: dict[str, Callable[[], float]], count: int) -> dict[str, list[float]]:
     """Let the peers take turns, in an order that turns round: what disturbs the machine disturbs them all."""
     measured: dict[str, list[float]] = {peer: [] for peer in turns}
-    for number in range(effort.turns + 1):
+    for number in range(count + 1):
         for peer in list(turns) if number % 2 else reversed(turns):
             seconds = turns[peer]()
             if number:  # the first turn warms up
                 measured[peer].append(seconds)
-            time.sleep(effort.pause)
     return measured
 
 

@@ -100,7 +100,7 @@ def test_an_unknown_suite_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) 
 def test_the_order_of_peers_turns_round_and_the_first_turn_does_not_count() -> None:
     order: list[str] = []
     turns = {peer: lambda peer=peer: float(order.append(peer) or len(order)) for peer in ("a", "b")}
-    measured = harness.take_turns(turns, harness.QUICK._replace(turns=2))
+    measured = harness.take_turns(turns, 2)
     assert order == ["b", "a", "a", "b", "b", "a"]
     assert measured == {"a": [3.0, 6.0], "b": [4.0, 5.0]}
 
