@@ -214,6 +214,7 @@ class NDArray(NumPyNames):
         if new_strides is None:
             return self.compact().reshape(new_shape)
         return self._view(new_shape, new_strides, self._offset)
+        ### END YOUR SOLUTION hw3/reshape
 
     def _reshaped_strides(self, new_shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Strides by which a view of the same elements, in the same order, has new_shape; None if only a copy can."""
@@ -234,7 +235,6 @@ class NDArray(NumPyNames):
             result.append(step)
             left, step = left // extent, step * extent
         return tuple(reversed(result))
-        ### END YOUR SOLUTION hw3/reshape
 
     def permute(self, new_axes: Sequence[int]) -> NDArray:
         """The axes in another order; a view.  (B, H, W, C).permute((0, 3, 1, 2)) → (B, C, H, W)."""
