@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "kernels/buffer.h"
+#include "kernels/isa.h"
+#include "kernels/parallel.h"
 
 struct TestCase {
   const char* name;
@@ -80,6 +82,41 @@ std::vector<T> SmallNumbers(int64_t size, unsigned seed) {
   std::vector<T> values(static_cast<size_t>(size));
   for (T& value : values) value = static_cast<T>(static_cast<int>(random() % 9) - (std::is_signed_v<T> ? 4 : 0));
   return values;
+}
+
+/// Numbers from -1 to 1.
+template <typename T>
+std::vector<T> Reals(int64_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<T> values(static_cast<size_t>(size));
+  for (T& value : values) value = static_cast<T>(static_cast<double>(random()) / 0x80000000 - 1);
+  return values;
+}
+
+/// Call body() with every instruction set that this machine has, on one thread and on more.
+template <typename Body>
+void ForEachSetting(const Body& body) {
+  for (needle::Isa isa : needle::AvailableIsas()) {
+    needle::SetIsa(needle::Name(isa));
+    for (int64_t threads : {1, 2, 3}) {
+      needle::SetNumThreads(threads);
+      body();
+    }
+  }
+  needle::SetIsa(needle::Name(needle::AvailableIsas().front()));
+  needle::SetNumThreads(1);
+}
+
+/// Whether what make() returns has the same bits on one thread and on more, for every instruction set.
+template <typename Make>
+bool SameOnAnyThreads(const Make& make) {
+  bool same = true;
+  decltype(make()) on_one;
+  ForEachSetting([&] {
+    if (needle::NumThreads() == 1) on_one = make();
+    same = same && make() == on_one;
+  });
+  return same;
 }
 
 #endif  // NEEDLE_TESTS_CHECK_H_

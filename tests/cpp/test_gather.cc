@@ -38,6 +38,68 @@ TEST(gather_takes_and_adds_by_index) {
   ExpectTakeAndScatter<int64_t>();
 }
 
+// ---- the gradient of an embedding -----------------------------------------------------------------------------------
+
+struct Lookup {
+  int64_t outer, axis, inner, count;
+
+  /// Any row, some often, some from the end, some never.
+  std::vector<int64_t> Indices() const {
+    std::vector<int64_t> indices;
+    std::mt19937 random(3);
+    for (int64_t i = 0; i < count; i++)
+      indices.push_back(static_cast<int64_t>(random() % (axis + axis / 2)) - axis / 2);
+    return indices;
+  }
+};
+
+// none, one, odd, enough for three threads: by rows, by slabs
+static const std::vector<Lookup> kLookups = {{1, 3, 5, 0}, {0, 3, 5, 2},       {1, 1, 1, 1},
+                                             {2, 7, 3, 9}, {1, 3001, 17, 999}, {40, 11, 37, 90}};
+
+/// ScatterSum (what stood in out does not count) or ScatterAdd, of numbers whose sums are exact.
+template <typename T>
+static void ExpectScatter(const Lookup& s, bool from_zero) {
+  std::vector<int64_t> rows = s.Indices();
+  std::vector<T> grad = SmallNumbers<T>(s.outer * s.count * s.inner, 5),
+                 before = SmallNumbers<T>(s.outer * s.axis * s.inner, 6);
+  std::vector<T> wanted = from_zero ? std::vector<T>(before.size()) : before;
+  for (int64_t o = 0; o < s.outer; o++) {
+    for (int64_t i = 0; i < s.count; i++) {
+      T* to = &wanted[(o * s.axis + (rows[i] + s.axis) % s.axis) * s.inner];
+      for (int64_t j = 0; j < s.inner; j++) to[j] = static_cast<T>(to[j] + grad[(o * s.count + i) * s.inner + j]);
+    }
+  }
+  Buffer a = View(grad), indices = View(rows);
+  ForEachSetting([&] {
+    std::vector<T> out = before;
+    Buffer result = View(out);
+    (from_zero ? ScatterSum : ScatterAdd)(a, indices, result, s.outer, s.axis, s.inner);
+    EXPECT(out == wanted);
+  });
+}
+
+TEST(scatter_adds_what_repeated_indices_bring) {
+  for (const Lookup& s : kLookups) {
+    for (bool from_zero : {false, true}) {
+      ExpectScatter<float>(s, from_zero);
+      ExpectScatter<double>(s, from_zero);
+      ExpectScatter<int32_t>(s, from_zero);
+    }
+  }
+}
+
+TEST(scatter_has_the_same_bits_on_any_number_of_threads) {
+  const Lookup s{1, 3001, 17, 999};
+  std::vector<int64_t> rows = s.Indices();
+  std::vector<float> grad = Reals<float>(s.count * s.inner, 7), out(s.axis * s.inner);
+  Buffer a = View(grad), indices = View(rows), result = View(out);
+  EXPECT(SameOnAnyThreads([&] {
+    ScatterSum(a, indices, result, s.outer, s.axis, s.inner);
+    return out;
+  }));
+}
+
 TEST(gather_refuses_an_index_outside_and_leaves_out_alone) {
   for (int64_t bad : {int64_t{4}, int64_t{-5}, INT64_MAX, INT64_MIN}) {
     std::vector<int64_t> index = {0, bad};
@@ -45,6 +107,7 @@ TEST(gather_refuses_an_index_outside_and_leaves_out_alone) {
     Buffer a = View(whole), indices = View(index), out = View(picked);
     EXPECT_THROW(std::out_of_range, Take(a, indices, out, 1, 4, 1));
     EXPECT_THROW(std::out_of_range, ScatterAdd(out, indices, a, 1, 4, 1));
+    EXPECT_THROW(std::out_of_range, ScatterSum(out, indices, a, 1, 4, 1));
     EXPECT((picked == std::vector<float>{7, 7} && whole == std::vector<float>(4, 1.0f)));
   }
 }
