@@ -15,8 +15,8 @@ struct Formulas : Loops<T> {
   static Vector Sub(Vector a, Vector b) { return a - b; }
   static Vector Mul(Vector a, Vector b) { return a * b; }
   static Vector Div(Vector a, Vector b) { return a / b; }
-  static Vector Maximum(Vector a, Vector b) { return (a > b) | (a != a) ? a : b; }  // a NaN wins
-  static Vector Minimum(Vector a, Vector b) { return (a < b) | (a != a) ? a : b; }
+  static Vector Maximum(Vector a, Vector b) { return ((a > b) | (a != a)) ? a : b; }  // a NaN wins
+  static Vector Minimum(Vector a, Vector b) { return ((a < b) | (a != a)) ? a : b; }
 
   static Vector Sqrt(Vector a) {
     for (int64_t i = 0; i < kLanes; i++) {  // the compiler knows the instruction for all lanes

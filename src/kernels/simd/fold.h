@@ -16,13 +16,13 @@ struct Sum {
 struct Max {
   template <typename V>
   static V Apply(V a, V b) {
-    return (a > b) | (a != a) ? a : b;  // a NaN wins
+    return ((a > b) | (a != a)) ? a : b;  // a NaN wins
   }
 };
 struct Min {
   template <typename V>
   static V Apply(V a, V b) {
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
   }
 };
 

@@ -178,7 +178,7 @@ struct Kernel : Simd<T> {
         if (epilogue.accumulate) sum += LoadSome(out + j, count);
         if (epilogue.bias) sum += LoadSome(epilogue.bias + j, count);
         if (residual) sum += LoadSome(residual + j, count);
-        if (epilogue.relu) sum = (sum > 0) | (sum != sum) ? sum : Vector{};  // a NaN stays
+        if (epilogue.relu) sum = ((sum > 0) | (sum != sum)) ? sum : Vector{};  // a NaN stays
         StoreSome(out + j, sum, count);
       }
     }
