@@ -11,6 +11,7 @@ all of Python's operators, and because what `backward` leaves can be differentia
 from __future__ import annotations
 
 import contextlib
+import gc
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
@@ -34,13 +35,20 @@ from .errors import (
 from .execution import recording
 
 LAZY_MODE = False  # True: values are computed when somebody asks for them
-TENSOR_COUNTER = 0  # how many Values are alive
-
 ops: Any = None  # the operators; ops/__init__.py plugs itself in, since ops need Tensor and Tensor needs ops
 
 Shape = tuple[int, ...]
 
+_blank = object.__new__  # looked up here once, since nodes are made all the time
+
 _FLOATS = ("float32", "float64")
+
+
+def __getattr__(name: str) -> Any:
+    """TENSOR_COUNTER: how many Values are alive, counted when somebody asks, so that to make one costs nothing more."""
+    if name == "TENSOR_COUNTER":
+        return sum(issubclass(type(thing), Value) for thing in gc.get_objects())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -131,10 +139,10 @@ def _of_one_shape(values: Sequence[Any]) -> bool:
     for x in values:
         if not isinstance(x, Tensor):
             return False
-        shape = x.realize_cached_data().shape
+        array = x.cached_data if x.cached_data is not None else x.realize_cached_data()
         if common is None:
-            common = shape
-        elif shape != common:
+            common = array.shape
+        elif array.shape != common:
             return False
     return common is not None
 
@@ -176,23 +184,12 @@ class Value:
     changed_at: int = 0  # write_log time of the last `.data =`
     rewired_at: int = 0  # write_log time of the last `x[...] =` that made this node another node
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Counts here what `__del__` counts off: also a copy, and one whose `__init__` fails."""
-        global TENSOR_COUNTER
-        TENSOR_COUNTER += 1
-        return object.__new__(cls)
-
     def _init(self, op: Op | None, inputs: Sequence[Value], cached_data: Any, requires_grad: bool) -> None:
         self.op = op
         self.inputs = inputs
         self.cached_data = cached_data
         self.requires_grad = requires_grad
         self.made_at = write_log.clock
-
-    def __del__(self) -> None:
-        global TENSOR_COUNTER
-        if TENSOR_COUNTER is not None:  # as it is while the interpreter shuts down
-            TENSOR_COUNTER -= 1
 
     def realize_cached_data(self) -> Any:
         """The array behind this node, computed now if it has not been yet."""
@@ -214,7 +211,7 @@ class Value:
     @classmethod
     def make_const(cls, data: Any, *, requires_grad: bool = False) -> Any:
         """A leaf that holds data itself, not a copy."""
-        value = cls.__new__(cls)
+        value = _blank(cls)
         value._init(None, (), data, requires_grad)
         return value
 
@@ -226,7 +223,7 @@ class Value:
             if not isinstance(x, Value):
                 check_tensors(op.name, *inputs, kind=Value)
             requires_grad = requires_grad or x.requires_grad
-        value = cls.__new__(cls)
+        value = _blank(cls)
         value._init(op, inputs, None, requires_grad and execution.state.recording)
         if not LAZY_MODE:
             value.cached_data = execution.forward(op, inputs)

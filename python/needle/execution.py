@@ -61,19 +61,23 @@ def enable_grad() -> recording:
 def forward(op: Any, inputs: Sequence[Any]) -> Any:
     """The value of op on inputs, which are Values; hooks may watch."""
     if _hooks:
-        return _hooked("forward", op, inputs, lambda: _forward(op, inputs))
+        return _hooked("forward", op, inputs, functools.partial(_forward, op, inputs))
     return _forward(op, inputs)
 
 
 def _forward(op: Any, inputs: Sequence[Any]) -> Any:
     """By a whole operation from the registry if one fits, else by op.compute."""
-    arrays = [x.realize_cached_data() for x in inputs]
+    arrays = []
+    for x in inputs:
+        arrays.append(x.realize_cached_data())
     try:
         twin = kernels.operation(type(op), arrays[0]) if arrays else None
         if twin is not None and twin.forward is not None:
             result = twin.forward(op, *arrays)
             if result is not NotImplemented:
                 return result
+        if len(arrays) == 2:  # as it mostly is, and spelled out it is faster
+            return op.compute(arrays[0], arrays[1])
         return op.compute(*arrays)
     except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
         if str(error).startswith(op.name):
@@ -84,7 +88,7 @@ def _forward(op: Any, inputs: Sequence[Any]) -> Any:
 def backward(op: Any, out_grad: Any, node: Any) -> Any:
     """The gradients of node's inputs, given that of node, which op made; hooks may watch."""
     if _hooks:
-        return _hooked("backward", op, node.inputs, lambda: _backward(op, out_grad, node))
+        return _hooked("backward", op, node.inputs, functools.partial(_backward, op, out_grad, node))
     return _backward(op, out_grad, node)
 
 

@@ -40,7 +40,15 @@ def _checked(mode: str) -> str:
     return mode
 
 
-_mode = _checked(os.environ.get("NEEDLE_KERNELS") or DEFAULT_MODE)
+def _set(mode: str) -> None:
+    """Put a mode in force, and with it the table in which `device_kernel` looks."""
+    global _mode, _in_force
+    _mode, _in_force = mode, _best if mode == "fast" else _plain
+
+
+_mode: str
+_in_force: dict[tuple[str, str, str], Callable]
+_set(_checked(os.environ.get("NEEDLE_KERNELS") or DEFAULT_MODE))
 
 
 def mode() -> str:
@@ -52,15 +60,14 @@ class use:
     """Choose the mode, at once; as a context manager, until the block ends: `with kernels.use("course"):`."""
 
     def __init__(self, mode: str) -> None:
-        global _mode
-        self._before, _mode = _mode, _checked(mode)
+        self._before = _mode
+        _set(_checked(mode))
 
     def __enter__(self) -> use:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        global _mode
-        _mode = self._before
+        _set(self._before)
 
 
 def register(name: str, device: str, dtype: str, function: Callable, *, fast: bool = False) -> None:
@@ -72,7 +79,7 @@ def register(name: str, device: str, dtype: str, function: Callable, *, fast: bo
 
 def device_kernel(name: str, device: str, dtype: str) -> Callable | None:
     """The kernel to call for name on device in dtype, or None if nobody registered one."""
-    return (_best if _mode == "fast" else _plain).get((name, device, dtype))
+    return _in_force.get((name, device, dtype))
 
 
 def register_operation(

@@ -23,6 +23,10 @@ from .dtypes import Scalar, promote
 from .indexing import Axes
 from .numpy_names import NumPyNames
 
+# looked up here once, since arrays are made all the time
+_blank = object.__new__
+_allocate = BackendDevice.allocate
+
 
 def same(dtype: str) -> str:
     """The rule of most operators: the result has the type in which they compute."""
@@ -36,6 +40,9 @@ class NDArray(NumPyNames):
     `broadcast_to`, explicitly.  An integer index keeps its axis, with length one.  What NumPy's users expect besides
     (mean, T, item, iteration, …) follows from what is here, and stands in numpy_names.py.
     """
+
+    # arrays come and go with every operator: slots make them faster to make and to read than a dictionary each
+    __slots__ = "__weakref__", "_compact", "_device", "_dtype", "_handle", "_offset", "_shape", "_strides"
 
     _shape: tuple[int, ...]  # how many elements along each axis
     _strides: tuple[int, ...]  # how far apart neighbours along each axis lie, in elements
@@ -60,7 +67,9 @@ class NDArray(NumPyNames):
         else:
             values = dtypes.cast_numpy(interop.as_numpy(other, "array"), dtypes.dtype_name(dtype, "array"))
             copy = interop.upload(values, as_device(device), NDArray.make)
-        vars(self).update(vars(copy))
+        self._shape, self._strides, self._offset = copy._shape, copy._strides, copy._offset
+        self._device, self._dtype, self._compact = copy._device, copy._dtype, copy._compact
+        self._handle = copy._handle
 
     @staticmethod
     def make(
@@ -90,15 +99,15 @@ class NDArray(NumPyNames):
 
     def _new(self, shape: tuple[int, ...], dtype: str) -> NDArray:
         """A new compact array on the same device, its memory uninitialised."""
-        array = NDArray.__new__(NDArray)
+        array = _blank(NDArray)
         array._shape, array._strides, array._offset = shape, indexing.compact_strides(shape), 0
         array._device, array._dtype, array._compact = self._device, dtype, True
-        array._handle = self._device.allocate(math.prod(shape), dtype)
+        array._handle = _allocate(self._device, math.prod(shape), dtype)
         return array
 
     def _view(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> NDArray:
         """The same memory, seen with another shape, other strides and another offset."""
-        array = NDArray.__new__(NDArray)
+        array = _blank(NDArray)
         array._shape, array._strides, array._offset = shape, strides, offset
         array._device, array._dtype, array._compact = self._device, self._dtype, None
         array._handle = self._handle
@@ -325,6 +334,12 @@ class NDArray(NumPyNames):
 
         The operands are cast to rule(their common dtype) first.
         """
+        if self._compact and rule(self._dtype) == self._dtype:  # as it mostly is; this is run for every operator
+            if type(other) is NDArray:
+                if other._compact and other._shape == self._shape and self._is_kin(other):
+                    return self._run(ewise, other._handle)
+            elif type(other) is float and self._dtype in dtypes.FLOATS:
+                return self._run(scalar, other)
         # >>> never
         if not self.is_compact() and (order := self._memory_order(other)):
             return self._in_order(order, NDArray.ewise_or_scalar, other, ewise, scalar, rule)
@@ -343,9 +358,21 @@ class NDArray(NumPyNames):
             self._check_pair(other, ewise[6:])
         dtype = rule(promote(self._dtype, other._dtype))
         out = self._new(self._shape, dtype)
-        compact = self._compact and other._compact  # as operands mostly are; this is run for every operator
-        if compact or not self._run_on_views("view" + ewise[5:], other, out):
+        if not self._run_on_views("view" + ewise[5:], other, out):
             self._kernel(ewise, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
+        return out
+
+    def _is_kin(self, other: NDArray) -> bool:
+        """Whether another array has the same dtype and lives on the same device."""
+        return other._dtype == self._dtype and other._device is self._device
+
+    def _run(self, name: str, operand: Any) -> NDArray:
+        """What a kernel makes of a compact array and an operand that needs no cast, no stretching and no copy."""
+        out = _blank(NDArray)
+        out._shape, out._strides, out._offset = self._shape, self._strides, 0
+        out._device, out._dtype, out._compact = self._device, self._dtype, True
+        out._handle = _allocate(self._device, self._handle.size, self._dtype)
+        self._kernel(name)(self._handle, operand, out._handle)
         return out
 
     def _run_on_views(self, name: str, other: NDArray, out: NDArray) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class NumPyNames:
     """Methods of NDArray with NumPy's names and meaning; `self` is an NDArray in all of them."""
 
+    __slots__ = ()
+
     # ---- shapes ----------------------------------------------------------------------------------------------------
 
     @property
