@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Real
@@ -459,17 +460,17 @@ class Tensor(Value):
     def __add__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             return ops.EWiseAdd()(self, other)
-        return self._with(other, lambda t: self + t, ops.AddScalar)
+        return self._with(other, operator.add, ops.AddScalar)
 
     def __mul__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             return ops.EWiseMul()(self, other)
-        return self._with(other, lambda t: self * t, ops.MulScalar)
+        return self._with(other, operator.mul, ops.MulScalar)
 
     def __pow__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             return ops.EWisePow()(self, other)
-        return self._with(other, lambda t: self**t, ops.PowerScalar)
+        return self._with(other, operator.pow, ops.PowerScalar)
 
     def __sub__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
@@ -482,17 +483,17 @@ class Tensor(Value):
         if _is_scalar(other) and self.dtype in ("uint8", "bool"):  # which hold no -other
             return -(other - self)
         # <<< hw2
-        return self._with(other, lambda t: self - t, lambda scalar: ops.AddScalar(-scalar))
+        return self._with(other, operator.sub, lambda scalar: ops.AddScalar(-scalar))
 
     def __truediv__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             return ops.EWiseDiv()(self, other)
-        return self._with(other, lambda t: self / t, ops.DivScalar)
+        return self._with(other, operator.truediv, ops.DivScalar)
 
     def __matmul__(self, other: Any) -> Tensor:
         if isinstance(other, Tensor):
             return ops.MatMul()(self, other)
-        return self._with(other, lambda t: self @ t)
+        return self._with(other, operator.matmul)
 
     def __neg__(self) -> Tensor:
         return ops.Negate()(self)
@@ -505,7 +506,7 @@ class Tensor(Value):
         if as_scalar is not None and _is_scalar(other):
             return as_scalar(_plain(other))(self)
         if isinstance(other, (np.ndarray, NDArray, list, tuple)):
-            return as_tensor(Tensor(other, device=self.device, requires_grad=False))
+            return as_tensor(self, Tensor(other, device=self.device, requires_grad=False))
         return NotImplemented
 
     # >>> hw2
@@ -513,16 +514,16 @@ class Tensor(Value):
         return ops.Abs()(self)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return self._with(other, lambda t: t - self, ops.ScalarSub)
+        return self._with(other, lambda x, y: y - x, ops.ScalarSub)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return self._with(other, lambda t: t / self, ops.ScalarDiv)
+        return self._with(other, lambda x, y: y / x, ops.ScalarDiv)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return self._with(other, lambda t: t**self, ops.ScalarPower)
+        return self._with(other, lambda x, y: y**x, ops.ScalarPower)
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return self._with(other, lambda t: t @ self)
+        return self._with(other, lambda x, y: y @ x)
 
     def __floordiv__(self, other: Any) -> Tensor:
         return ops.floor_divide(self, other)
@@ -601,9 +602,11 @@ class Tensor(Value):
 
 def _is_scalar(value: Any) -> bool:
     """A real number, or a NumPy array of one element: what the scalar operators take."""
+    if type(value) in (float, int):  # as it mostly is
+        return True
     if isinstance(value, (np.generic, np.ndarray)):
         return value.size == 1 and value.dtype.kind in "biuf"
-    return isinstance(value, (float, int, Real))  # Real alone would do, but takes long to answer
+    return isinstance(value, Real)
 
 
 def _plain(scalar: Any) -> Any:

@@ -71,9 +71,9 @@ def _forward(op: Any, inputs: Sequence[Any]) -> Any:
     for x in inputs:
         arrays.append(x.realize_cached_data())
     try:
-        twin = kernels.operation(type(op), arrays[0]) if arrays else None
-        if twin is not None and twin.forward is not None:
-            result = twin.forward(op, *arrays)
+        twin = kernels.whole_pass("forward", type(op), arrays[0]) if arrays else None
+        if twin is not None:
+            result = twin(op, *arrays)
             if result is not NotImplemented:
                 return result
         if len(arrays) == 2:  # as it mostly is, and spelled out it is faster
@@ -95,9 +95,9 @@ def backward(op: Any, out_grad: Any, node: Any) -> Any:
 def _backward(op: Any, out_grad: Any, node: Any) -> Any:
     """By a whole operation if one fits and nothing records, since its result has no graph; else by op.gradient."""
     if not state.recording:
-        twin = kernels.operation(type(op), node.cached_data)
-        if twin is not None and twin.backward is not None:
-            grads = twin.backward(op, out_grad, node)
+        twin = kernels.whole_pass("backward", type(op), node.cached_data)
+        if twin is not None:
+            grads = twin(op, out_grad, node)
             if grads is not NotImplemented:
                 return grads
     return op.gradient(out_grad, node)

@@ -31,7 +31,8 @@ _plain: dict[tuple[str, str, str], Callable] = {}
 _fast: dict[tuple[str, str, str], Callable] = {}
 _best: dict[tuple[str, str, str], Callable] = {}  # the fast twin where there is one, else the plain kernel
 _operations: dict[tuple[type, str, str], Operation] = {}
-_classes: set[type] = set()  # classes with an entry, so that the others are passed over by one look-up
+# classes with such a pass, so that the others are passed over by one look-up
+_classes: dict[str, set[type]] = {"forward": set(), "backward": set()}
 
 
 def _checked(mode: str) -> str:
@@ -91,18 +92,21 @@ def register_operation(
     For a Module: forward(module, *args) returns tensors made of ops.  For an Optimizer: forward(optimizer) is a step.
     Each may return NotImplemented to decline.
     """
-    _operations[cls, device, dtype] = Operation(forward, backward)
-    _classes.add(cls)
+    entry = _operations[cls, device, dtype] = Operation(forward, backward)
+    for which, classes in _classes.items():
+        if getattr(entry, which) is not None:
+            classes.add(cls)
 
 
-def operation(cls: type, array: Any) -> Operation | None:
-    """The whole operation registered for cls on the device and dtype of array, if the mode allows one."""
-    if cls not in _classes or _mode == "course":
+def whole_pass(which: str, cls: type, array: Any) -> Callable | None:
+    """The "forward" or "backward" pass registered for cls on the device and dtype of array, if the mode allows one."""
+    if cls not in _classes[which] or _mode == "course":
         return None
     if isinstance(array, tuple):  # what an operator with several results made
         array = array[0]
     device = getattr(array, "device", None)
-    return _operations.get((cls, getattr(device, "name", "numpy"), str(array.dtype)))
+    entry = _operations.get((cls, getattr(device, "name", "numpy"), str(array.dtype)))
+    return None if entry is None else getattr(entry, which)
 
 
 def operations() -> dict[tuple[type, str, str], Operation]:

@@ -338,8 +338,8 @@ class NDArray(NumPyNames):
             if type(other) is NDArray:
                 if other._compact and other._shape == self._shape and self._is_kin(other):
                     return self._run(ewise, other._handle)
-            elif type(other) is float and self._dtype in dtypes.FLOATS:
-                return self._run(scalar, other)
+            elif type(other) in (float, int) and self._dtype in dtypes.FLOATS:
+                return self._run(scalar, dtypes.cast_scalar(other, self._dtype, scalar[7:]))
         # >>> never
         if not self.is_compact() and (order := self._memory_order(other)):
             return self._in_order(order, NDArray.ewise_or_scalar, other, ewise, scalar, rule)
@@ -409,7 +409,7 @@ class NDArray(NumPyNames):
             raise ShapeError(f"{op}: shapes {self._shape} and {other._shape} differ; use reshape and broadcast_to")
 
     def _check_device(self, other: NDArray, op: str) -> None:
-        if other._device != self._device:
+        if other._device is not self._device and other._device != self._device:
             raise DeviceError(f"{op}: operands live on {self._device} and {other._device}; move one with .to(device)")
 
     def _check_no_bool(self, other: Any, op: str) -> None:
@@ -561,10 +561,10 @@ class NDArray(NumPyNames):
 
         Further axes in front are batches and broadcast as in NumPy; so does an operand with a single axis.
         """
-        if isinstance(other, np.ndarray):
-            other = interop.like(other, self)
         if not isinstance(other, NDArray):
-            return NotImplemented
+            if not isinstance(other, np.ndarray):
+                return NotImplemented
+            other = interop.like(other, self)
         self._check_device(other, "matmul")
         return products.matmul(self, other)
 

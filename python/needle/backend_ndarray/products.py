@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def matmul(a: NDArray, b: NDArray) -> NDArray:
     """a @ b as in NumPy: (…, m, n) @ (…, n, p) → (…, m, p); an operand with a single axis is a row or a column."""
-    if a.ndim == 2 and b.ndim == 2:
+    if len(a._shape) == len(b._shape) == 2:
         return matmul_2d(a, b)
     if not a.ndim or not b.ndim:
         raise ShapeError(f"matmul: {a.shape} @ {b.shape}: an operand has no axes; multiply by it with *")
@@ -37,21 +37,28 @@ def _mismatch(a: NDArray, b: NDArray, columns: int, rows: int) -> ShapeError:
 
 
 def matmul_2d(a: NDArray, b: NDArray) -> NDArray:
-    """(m, n) @ (n, p) → (m, p); by the course's tiled kernel if tiles fit, in mode "course"."""
+    """(m, n) @ (n, p) → (m, p); by a kernel that takes matrices wherever they lie, or by the course's."""
     (m, n), (rows, p) = a._shape, b._shape
     if n != rows:
         raise _mismatch(a, b, n, rows)
     dtype = promote(a._dtype, b._dtype)
+    strided = kernels.device_kernel("matmul_strided", a._device.name, dtype)
+    if strided is None:
+        return _matmul_compact(a, b, dtype)
+    a, b, out = a._cast(dtype), b._cast(dtype), a._new((m, p), dtype)
+    strided(a._handle, b._handle, out._handle, (m, n, p), a._strides, a._offset, b._strides, b._offset)
+    return out
+
+
+def _matmul_compact(a: NDArray, b: NDArray, dtype: str) -> NDArray:
+    """The same by kernels that want compact memory; in mode "course" by the course's tiled one if tiles fit."""
+    (m, n), p = a._shape, b._shape[1]
     tiled = kernels.mode() == "course" and dtype == "float32" and hasattr(a._device, "matmul_tiled")
     tile = a._device.__tile_size__ if tiled else None
     if tile and m * n * p and not (m % tile or n % tile or p % tile):
         return matmul_tiled(a._cast(dtype), b._cast(dtype), tile)
     out = a._new((m, p), dtype)
-    kernel = kernels.device_kernel("matmul_strided", a._device.name, dtype)
-    if kernel is not None:
-        a, b = a._cast(dtype), b._cast(dtype)
-        kernel(a._handle, b._handle, out._handle, (m, n, p), a._strides, a._offset, b._strides, b._offset)
-    elif n == 0:
+    if n == 0:
         out.fill(0)  # an empty sum
     elif m and p:
         a._kernel("matmul", dtype)(a._flat(dtype), b._flat(dtype), out._handle, m, n, p)

@@ -55,8 +55,8 @@ class Module(NamesItself):
         """By what the registry has for this class, device and dtype; else NotImplemented."""
         if not args or not isinstance(args[0], Tensor):
             return NotImplemented
-        twin = kernels.operation(type(self), args[0].realize_cached_data())
-        return NotImplemented if twin is None or twin.forward is None else twin.forward(self, *args, **kwargs)
+        twin = kernels.whole_pass("forward", type(self), args[0].realize_cached_data())
+        return NotImplemented if twin is None else twin(self, *args, **kwargs)
 
     # ---- what is inside --------------------------------------------------------------------------------------------
 

@@ -372,8 +372,9 @@ class MatMul(TensorOp):
     reads_output = False
 
     def compute(self, a: NDArray, b: NDArray) -> NDArray:
-        if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2]:
-            raise ShapeError(f"matmul: {a.shape} @ {b.shape}, wanted (…, m, n) @ (…, n, p)")
+        left, right = a.shape, b.shape
+        if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
+            raise ShapeError(f"matmul: {left} @ {right}, wanted (…, m, n) @ (…, n, p)")
         ### BEGIN YOUR SOLUTION hw1/matmul_forward hw4/nd_matmul
         return a @ b
         ### END YOUR SOLUTION hw1/matmul_forward hw4/nd_matmul

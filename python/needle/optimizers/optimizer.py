@@ -107,9 +107,9 @@ def has_fast_twin(step: Callable[[Any], None]) -> Callable[[Any], None]:
 
     @functools.wraps(step)
     def wrapped(optimizer: Optimizer) -> None:
-        twin = kernels.operation(type(optimizer), optimizer.params[0].realize_cached_data())
+        twin = kernels.whole_pass("forward", type(optimizer), optimizer.params[0].realize_cached_data())
         with no_grad():
-            if twin is None or twin.forward is None or twin.forward(optimizer) is NotImplemented:
+            if twin is None or twin(optimizer) is NotImplemented:
                 step(optimizer)
 
     return wrapped
