@@ -103,6 +103,8 @@ class Op:
         grads = tuple(grads) if isinstance(grads, (tuple, list)) else (grads,)
         if len(grads) != len(node.inputs):
             raise GraphError(f"{self.name}: gradient returned {len(grads)} values for {len(node.inputs)} inputs")
+        if execution.state.forgetting and not node.retains_grad:
+            node.grad = None
         return tuple(map(_in_dtype_of, node.inputs, grads))
 
     def __repr__(self) -> str:
@@ -750,7 +752,7 @@ def _backward(output: Tensor, seed: Tensor) -> None:
     """The walk without recording; afterwards leaves hold a Gradient, other nodes nothing."""
     nodes = find_topo_sort([output])
     try:
-        with recording(False):
+        with recording(False), execution.forgetting(True):
             compute_gradient_of_variables(output, seed)
         recipe = Recipe(output, seed)
         for node in nodes:
@@ -771,7 +773,8 @@ def gradients_below(output: Tensor, seed: Tensor) -> dict[Value, Any]:
     try:
         for node in nodes:
             node.grad = None
-        compute_gradient_of_variables(output, seed)
+        with execution.forgetting(False):
+            compute_gradient_of_variables(output, seed)
         return {node: node.grad for node in nodes if node.requires_grad and node.grad is not None}
     finally:
         for node, grad in zip(nodes, before):

@@ -19,6 +19,7 @@ class _State(threading.local):
 
     def __init__(self) -> None:
         self.recording = True
+        self.forgetting = False  # is an inner node's gradient dropped as soon as it has been passed on to its inputs?
         self.outer: list[bool] = []  # what to go back to, the innermost block last
 
 
@@ -53,6 +54,16 @@ def no_grad() -> recording:
 def enable_grad() -> recording:
     """Build graphs again inside a `no_grad` block."""
     return recording(True)
+
+
+@contextlib.contextmanager
+def forgetting(on: bool) -> Iterator[None]:
+    """Whether a walk drops gradients on its way; never in mode "course": a learner's walk may look at them again."""
+    before, state.forgetting = state.forgetting, on and kernels.mode() == "fast"
+    try:
+        yield
+    finally:
+        state.forgetting = before
 
 
 # ---- forward and backward --------------------------------------------------------------------------------------------

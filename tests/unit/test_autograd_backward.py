@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import needle as ndl
 import numpy as np
 import pytest
-from needle import Tensor, autograd, ops
+from needle import Tensor, autograd, execution, ops
 from needle.autograd import find_topo_sort
 from needle.errors import GraphError, ShapeError
 
@@ -156,6 +156,41 @@ def test_leaves_keep_a_gradient_and_other_nodes_do_not() -> None:
     assert float(x.grad) == 12
     assert y.grad is None
     assert z.grad is None
+
+
+def alive_on_the_way(mode: str, retained: int | None = None) -> list[int]:
+    """How many of five nodes in a row hold a gradient at each step of the walk back."""
+    nodes = [tensor(1.0, 2.0)]
+    for _ in range(5):
+        nodes.append(ops.exp(nodes[-1] * 0.1))
+    if retained is not None:
+        nodes[retained].retain_grad()
+    counts = []
+
+    def watch(phase, op, inputs, call):
+        counts.append(sum(node.grad is not None for node in nodes))
+        return call()
+
+    with ndl.kernels.use(mode), execution.execution_hook(watch):
+        nodes[-1].backward()
+    assert nodes[0].grad is not None
+    return counts
+
+
+@pytest.mark.skipif(ndl.core.BACKEND == "np", reason="np mode has no fast kernels")
+def test_gradients_in_between_are_dropped_once_they_are_passed_on() -> None:
+    assert max(alive_on_the_way("fast")) == 1
+    assert max(alive_on_the_way("fast", retained=3)) == 2
+    assert max(alive_on_the_way("course")) == 5  # a learner's walk may look at them again
+
+
+def test_gradients_of_inner_nodes_are_there_for_who_asks_within_backward() -> None:
+    x = tensor(1.0, 2.0)
+    y = x * x
+    z = y * y
+    with execution.forgetting(True):
+        grads = autograd.gradients_below(z, autograd.seed_for(z, None))
+    np.testing.assert_array_equal(grads[y].numpy(), 2 * y.numpy())
 
 
 def test_retain_grad_keeps_one_on_a_node_in_between() -> None:
