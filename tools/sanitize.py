@@ -1,4 +1,5 @@
-"""Run the native code under the address and undefined-behaviour sanitizers: tests/cpp, then the array tests.
+"""Run the native code under the address and undefined-behaviour sanitizers: tests/cpp, then the array tests; and what
+threads share under the thread sanitizer.
 
     python tools/sanitize.py
 
@@ -20,6 +21,9 @@ from setup_environment import ROOT, find_cmake, find_compiler
 COPY = ROOT / "build" / "sanitize" / "tree"
 BUILD = ROOT / "build" / "sanitize" / "cmake"
 ARRAY_TESTS = ("ndarray", "native")  # in the names of test files
+THREADED = [f"tests/cpp/{name}.cc" for name in ("main", "test_parallel", "test_memory")]
+THREADED += [f"src/kernels/{name}.cc" for name in ("parallel", "isa", "buffer", "memory", "memory_guard")]
+THREADED += ["src/kernels/caching_allocator.cc"]
 
 
 def main() -> int:
@@ -35,8 +39,16 @@ def main() -> int:
     run([cmake, "--build", BUILD, "--parallel", str(jobs()), "--", "--quiet"])
     run([Path(cmake).with_name("ctest"), "--test-dir", BUILD, "--output-on-failure"])
     run([sys.executable, "-m", "pytest", "-q", "-n", "2", *array_tests()], under_sanitizers())
+    check_threads()
     print("sanitizers: clean", flush=True)
     return 0
+
+
+def check_threads() -> None:
+    program = BUILD / "threaded_tests"
+    options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=thread", "-pthread", "-Isrc"]
+    run([*find_compiler(), *options, *THREADED, "-o", program])
+    run([program])
 
 
 def copy_sources() -> None:

@@ -1,70 +1,64 @@
-// Loops over several threads: OpenMP where it was found, one thread elsewhere.
+// Loops over several threads, which are needle's own: see parallel.cc for why, and for how they wait.
 #ifndef NEEDLE_KERNELS_PARALLEL_H_
 #define NEEDLE_KERNELS_PARALLEL_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 namespace needle {
 
-/// At most so many threads work on one kernel: NEEDLE_NUM_THREADS, else what OpenMP would take.
+/// At most so many threads work on one kernel: NEEDLE_NUM_THREADS, else OMP_NUM_THREADS, else as many as there are
+/// processors for this program.
 int NumThreads();
 void SetNumThreads(int64_t threads);
+
+using TeamBody = void (*)(void* context, int64_t member, int64_t members);
+
+/// Call body(context, member, members) for every member from 0 to members - 1, on threads as far as they come in time.
+/// There is but one where the caller is a member already, or another caller has the threads.  No member may wait for
+/// another, nor throw.
+void RunMembers(int64_t members, TeamBody body, void* context);
+
+/// The same for at most `wanted` members that may wait for each other by TeamBarrier, if they are more than one: as
+/// many as there are threads that come at once.
+void RunTeam(int64_t wanted, TeamBody body, void* context);
+
+/// All of a team come here before any goes on.
+void TeamBarrier();
+
+/// A function and its argument, made of a body(member, members).
+template <typename Body>
+struct Call {
+  static void Run(void* body, int64_t member, int64_t members) { (*static_cast<const Body*>(body))(member, members); }
+};
+
+template <typename Body>
+void ParallelTeam(int64_t wanted, const Body& body) {
+  RunTeam(wanted, &Call<Body>::Run, const_cast<Body*>(&body));
+}
 
 /// Call body(begin, end) on pieces that make up [0, count), each of `grain` items or more, on several threads where
 /// that leaves more than one piece.  What body throws comes out of here.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   if (count <= 0) return;
-#ifdef _OPENMP
-  const int threads = static_cast<int>(std::min<int64_t>(NumThreads(), count / std::max<int64_t>(grain, 1)));
-  if (threads > 1) {
-    std::exception_ptr thrown;  // an exception must not leave the thread
-#pragma omp parallel num_threads(threads)
+  const int64_t pieces = std::min<int64_t>(NumThreads(), count / std::max<int64_t>(grain, 1));
+  if (pieces <= 1) return body(int64_t{0}, count), void();
+  std::exception_ptr thrown;  // an exception must not leave its thread
+  std::atomic<bool> failed{false};
+  const auto run = [&](int64_t member, int64_t members) {
+    const int64_t length = count / members, longer = count % members;  // the first `longer` pieces have one item more
+    const int64_t begin = member * length + std::min(member, longer);
     try {
-      const int64_t piece = omp_get_thread_num(), pieces = omp_get_num_threads();
-      const int64_t length = count / pieces, longer = count % pieces;  // the first `longer` pieces have one item more
-      const int64_t begin = piece * length + std::min(piece, longer);
-      body(begin, begin + length + (piece < longer));
+      body(begin, begin + length + (member < longer));
     } catch (...) {
-#pragma omp critical
-      thrown = std::current_exception();
+      if (!failed.exchange(true)) thrown = std::current_exception();
     }
-    if (thrown) std::rethrow_exception(thrown);
-    return;
-  }
-#else
-  (void)grain;
-#endif
-  body(int64_t{0}, count);
-}
-
-/// Call body(member, members) on each thread of a team of at most `members`, which may wait for each other by
-/// TeamBarrier if they are more than one.  body must not throw.  On one of several threads the team is that thread.
-template <typename Body>
-void ParallelTeam(int64_t members, const Body& body) {
-#ifdef _OPENMP
-  if (members > 1 && !omp_in_parallel()) {
-#pragma omp parallel num_threads(static_cast<int>(members))
-    body(int64_t{omp_get_thread_num()}, int64_t{omp_get_num_threads()});
-    return;
-  }
-#else
-  (void)members;
-#endif
-  body(int64_t{0}, int64_t{1});
-}
-
-/// All of a team come here before any goes on.
-inline void TeamBarrier() {
-#ifdef _OPENMP
-#pragma omp barrier
-#endif
+  };
+  RunMembers(pieces, &Call<decltype(run)>::Run, const_cast<void*>(static_cast<const void*>(&run)));
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace needle
