@@ -51,9 +51,9 @@ std::atomic<int>& Threads() {
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
-constexpr int64_t kLooks = 100;  // in a row, a few microseconds, before giving way for the first time
-constexpr int64_t kPatience =
-    200;  // with a thread that should join a team, some 50 microseconds: to wake up takes as long
+// How often to look, of which the first in a row, a few microseconds long, and then giving way in between.
+constexpr int64_t kLooks = 100;
+constexpr int64_t kPatience = 200;  // with threads that should join a team, some 50 microseconds: as waking up takes
 constexpr int64_t kWakeful = 4000;  // some milliseconds without work: most gaps between kernels are shorter
 
 /// Tell the processor that this is a waiting loop.
