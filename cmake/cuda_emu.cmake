@@ -86,6 +86,9 @@ function(cuda_emu_sources out)
     # compiled with, but not linked with, ThreadSanitizer: the runtime brings functions of its own in its place
     set(build check)
     set(options -O1 -gdwarf-4 -g1 -UNDEBUG -fsanitize=thread,bounds,alignment -fno-sanitize-recover=bounds,alignment)
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      list(APPEND options -mllvm -tsan-instrument-read-before-write)  # a += b reads a, too
+    endif()
   endif()
   list(TRANSFORM arg_INCLUDES PREPEND "-I")
   set(rewritten "")

@@ -111,7 +111,7 @@ void ForEachSetting(const Body& body) {
 template <typename Make>
 bool SameOnAnyThreads(const Make& make) {
   bool same = true;
-  decltype(make()) on_one;
+  decltype(make()) on_one{};
   ForEachSetting([&] {
     if (needle::NumThreads() == 1) on_one = make();
     same = same && make() == on_one;

@@ -1,6 +1,12 @@
 // Every load and store of a kernel: is it device memory, shared memory, a local variable; in bounds, aligned, written?
-#include <link.h>
 #include <sys/mman.h>
+
+#ifdef __APPLE__
+#include <dlfcn.h>
+#include <mach-o/loader.h>
+#else
+#include <link.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,6 +38,28 @@ struct Module {
 };
 Module module_of_kernel;
 
+#ifdef __APPLE__
+
+void FindModule(const void* code) {
+  Dl_info found;
+  if (module_of_kernel.Contains(code) || dladdr(code, &found) == 0) return;
+  const auto* header = static_cast<const mach_header_64*>(found.dli_fbase);
+  const auto* command = reinterpret_cast<const load_command*>(header + 1);
+  Module module{~uintptr_t{0}, 0, reinterpret_cast<uintptr_t>(header)};
+  for (uint32_t i = 0; i < header->ncmds; i++) {  // a library's first segment, which holds its header, is at address 0
+    const auto* segment = reinterpret_cast<const segment_command_64*>(command);
+    if (command->cmd == LC_SEGMENT_64) {
+      const uintptr_t begin = module.base + segment->vmaddr;
+      module.begin = std::min(module.begin, begin);
+      module.end = std::max(module.end, begin + segment->vmsize);
+    }
+    command = reinterpret_cast<const load_command*>(reinterpret_cast<const char*>(command) + command->cmdsize);
+  }
+  module_of_kernel = module;
+}
+
+#else
+
 Module Extent(const dl_phdr_info& info) {
   Module module{~uintptr_t{0}, 0, info.dlpi_addr};
   for (int i = 0; i < info.dlpi_phnum; i++) {
@@ -54,6 +82,8 @@ void FindModule(const void* code) {
       },
       const_cast<void*>(code));
 }
+
+#endif
 
 // ---- shadows: for each byte whether it was written, for each word who touched it
 

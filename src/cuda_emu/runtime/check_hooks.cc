@@ -148,6 +148,13 @@ static cuda_emu::Site SiteOf(const SourceLocation& location) {
   return {location.file, static_cast<int>(location.line), "access"};
 }
 
+// 'float [16][8]', or 'float[16][8]' from Clang, has the extents [16][8]', and not the shorter [8]'.
+static bool EndsWithExtents(const std::string& type, const std::string& extents) {
+  if (type.size() <= extents.size()) return false;
+  const size_t begin = type.size() - extents.size();
+  return type.compare(begin, extents.size(), extents) == 0 && type[begin - 1] != ']';
+}
+
 // "; `a_tile` and `b_tile` are such arrays": the compiler tells the type of the array, not its name.
 static std::string SharedOfType(const std::string& type) {
   std::string names;
@@ -157,7 +164,7 @@ static std::string SharedOfType(const std::string& type) {
     std::string extents = "'";
     for (uint32_t axis = variable.shape->rank < 4 ? variable.shape->rank : 4; axis-- > 0;) {
       extents = "[" + std::to_string(variable.shape->extents[axis]) + "]" + extents;
-      if (type.size() <= extents.size() || type.substr(type.size() - extents.size() - 1) != " " + extents) continue;
+      if (!EndsWithExtents(type, extents)) continue;
       names += std::string(count++ > 0 ? " and `" : "; `") + variable.name + "`";
       break;
     }

@@ -6,16 +6,23 @@
 // A switch saves the registers that a function must preserve, and exchanges the stack pointer.  All others may be lost
 // at any call, so the compiler has saved what it needs of them.
 
+// macOS puts a _ before C's names, and its assembler knows no .type and .size.
+#ifdef __APPLE__
+#define CUDA_EMU_SYMBOL "_cuda_emu_switch"
+#define CUDA_EMU_BEGIN ".text\n.globl " CUDA_EMU_SYMBOL "\n.private_extern " CUDA_EMU_SYMBOL "\n"
+#define CUDA_EMU_END ""
+#else
+#define CUDA_EMU_SYMBOL "cuda_emu_switch"
+#define CUDA_EMU_BEGIN \
+  ".text\n.globl " CUDA_EMU_SYMBOL "\n.hidden " CUDA_EMU_SYMBOL "\n.type " CUDA_EMU_SYMBOL ", %function\n"
+#define CUDA_EMU_END ".size " CUDA_EMU_SYMBOL ", .-" CUDA_EMU_SYMBOL "\n"
+#endif
+
 #if defined(__x86_64__) && !defined(CUDA_EMU_UCONTEXT)
 
 // It ends by `pop; jmp`, not by `ret`: the processor guesses the target of a `ret` from the calls that it has seen, and
 // here would always be wrong.
-asm(R"(
-.text
-.globl cuda_emu_switch
-.hidden cuda_emu_switch
-.type cuda_emu_switch, @function
-cuda_emu_switch:
+asm(CUDA_EMU_BEGIN CUDA_EMU_SYMBOL ":" R"(
   pushq %rbp
   pushq %rbx
   pushq %r12
@@ -32,8 +39,7 @@ cuda_emu_switch:
   popq %rbp
   popq %rcx
   jmp *%rcx
-.size cuda_emu_switch, .-cuda_emu_switch
-)");
+)" CUDA_EMU_END);
 
 void* cuda_emu::MakeContext(char* top, void (*entry)()) {
   auto* stack = reinterpret_cast<uintptr_t*>(reinterpret_cast<uintptr_t>(top) & ~uintptr_t{15});
@@ -45,14 +51,7 @@ void* cuda_emu::MakeContext(char* top, void (*entry)()) {
 
 #elif defined(__aarch64__) && !defined(CUDA_EMU_UCONTEXT)
 
-#ifdef __APPLE__
-#define CUDA_EMU_SYMBOL "_cuda_emu_switch"
-#else
-#define CUDA_EMU_SYMBOL "cuda_emu_switch"
-#endif
-asm(".text\n.globl " CUDA_EMU_SYMBOL "\n.p2align 2\n" CUDA_EMU_SYMBOL
-    ":\n"
-    R"(
+asm(CUDA_EMU_BEGIN ".p2align 2\n" CUDA_EMU_SYMBOL ":" R"(
   stp x19, x20, [sp, #-160]!
   stp x21, x22, [sp, #16]
   stp x23, x24, [sp, #32]
@@ -77,7 +76,7 @@ asm(".text\n.globl " CUDA_EMU_SYMBOL "\n.p2align 2\n" CUDA_EMU_SYMBOL
   ldp d14, d15, [sp, #144]
   ldp x19, x20, [sp], #160
   ret
-)");
+)" CUDA_EMU_END);
 
 void* cuda_emu::MakeContext(char* top, void (*entry)()) {
   auto* stack = reinterpret_cast<uintptr_t*>(reinterpret_cast<uintptr_t>(top) & ~uintptr_t{15}) - 20;

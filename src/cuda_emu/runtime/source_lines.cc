@@ -9,7 +9,12 @@
 
 #include "errors.h"
 
+#ifdef __APPLE__
+#include <crt_externs.h>
+#define environ (*_NSGetEnviron())  // a shared library has no other way there
+#else
 extern char** environ;
+#endif
 
 namespace cuda_emu {
 
@@ -72,9 +77,12 @@ std::vector<std::string> Parse(const std::string& output, size_t n) {
 }  // namespace
 
 std::vector<std::string> SourceLines(const std::vector<const void*>& return_addresses) {
-  Dl_info module;
+  Dl_info module, runtime;
   if (return_addresses.empty() || dladdr(return_addresses[0], &module) == 0 || module.dli_fname == nullptr) {
     return std::vector<std::string>(return_addresses.size());
+  }
+  if (dladdr(reinterpret_cast<const void*>(&OutputOf), &runtime) != 0 && runtime.dli_fbase == module.dli_fbase) {
+    return std::vector<std::string>(return_addresses.size());  // a line of the emulator's says nothing to a reader
   }
   std::vector<std::string> command = {"addr2line", "-a", "-i", "-e", module.dli_fname};
   for (const void* address : return_addresses) {

@@ -24,13 +24,16 @@ BUILD = ROOT / "build" / "cuda_emu_tests"
 CXX = next(
     (found for found in map(shutil.which, (os.environ.get("CXX") or "c++", "c++", "g++", "clang++")) if found), ""
 )
-COMMON = ["-std=c++17", "-fPIC", "-g1", "-fvisibility=hidden", f"-I{EMULATOR / 'include'}"]
+IS_CLANG = bool(CXX) and "clang" in subprocess.run([CXX, "--version"], capture_output=True, text=True).stdout
+# the same as in cmake/cuda_emu.cmake
+COMMON = ["-std=c++17", "-fPIC", "-gdwarf-4", "-g1", "-fvisibility=hidden", f"-I{EMULATOR / 'include'}"]
 FAST = ["-O3"]
 CHECK = [
     "-O1",
     "-DCUDA_EMU_CHECK",
     "-fsanitize=thread,bounds,alignment",
     "-fno-sanitize-recover=bounds,alignment",
+    *(["-mllvm", "-tsan-instrument-read-before-write"] if IS_CLANG else []),
 ]
 
 

@@ -116,7 +116,5 @@ def test_paths_with_blanks_and_umlauts(tmp_path: Path) -> None:
 
 def test_without_addr2line_the_report_comes_without_a_line(tmp_path: Path) -> None:
     library(HERE / "zoo.cu", check=True)  # built with the usual PATH
-    done = python(
-        "print(emulated('zoo.cu', True).run('negative_index'))", PATH=str(tmp_path), CXX=shutil.which("c++") or ""
-    )
+    done = python("print(emulated('zoo.cu', True).run('negative_index'))", PATH=str(tmp_path), CXX=building.CXX)
     assert "at `a[-1]`" in done.stdout and "in kernel Shift, block (0, 0, 0), thread (0, 0, 0)" in done.stdout

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.cuda.emulator.building import Emulated, emulated, python
+from tests.cuda.emulator.building import IS_CLANG, Emulated, emulated, python
 
 ONE_BLOCK = "block (0, 0, 0)"
 
@@ -127,13 +127,17 @@ def is_about_a_kernel(said: str) -> bool:
 
 @pytest.mark.parametrize(("name", "words", "marker", "_"), ZOO, ids=[row[0] for row in ZOO])
 def test_check_build_reports(name: str, words: str, marker: str | None, _: bool) -> None:
+    if name == "misaligned_float4" and IS_CLANG:
+        pytest.skip("Clang looks at no address from which it copies a whole struct")
     zoo = emulated("zoo.cu", check=True)
-    said = report(zoo, name)
+    said = report(zoo, name).replace("'float[", "'float [")  # as Clang writes the type
     assert words in said
     if marker is not None:
         assert f" at zoo.cu:{zoo.line(marker)}, block (" in said
     if is_about_a_kernel(said):
-        assert re.search(r"\n  in kernel \w+ at zoo\.cu:\d+, block \(\d+, \d+, \d+\), thread \(\d+, \d+, \d+\)\n", said)
+        where = r"( at zoo\.cu:\d+)?" if name == "stack_overflow" else r" at zoo\.cu:\d+"  # it may end in the emulator
+        thread = r"block \(\d+, \d+, \d+\), thread \(\d+, \d+, \d+\)"
+        assert re.search(rf"\n  in kernel \w+{where}, {thread}\n", said)
         assert re.search(r"\n  launched at zoo\.cu:\d+ with grid \(\d+, \d+, \d+\) and block \(\d+, \d+, \d+\)\n", said)
 
 
