@@ -13,7 +13,11 @@ namespace {
 constexpr int64_t kDepthBytes = 2048;
 constexpr int64_t kRows = 192;
 constexpr int64_t kColumns = 1024;
+constexpr int64_t kRowsInPlace = 24;      // so few of a, and packing b costs more than reading it where it lies
 constexpr int64_t kRowGrain = 2;          // threads share rows evenly, in place of whole strips
+constexpr int64_t kMostParts = 1 << 18;   // elements of sums that wait to be added up
+constexpr int64_t kBarrier = 10000;       // half clock cycles
+constexpr int64_t kLine = 16;             // elements: no two threads write to one cache line
 constexpr int64_t kThreadWork = 1 << 19;  // multiplications that are worth a thread
 
 int64_t CeilDiv(int64_t a, int64_t b) {
@@ -29,6 +33,14 @@ int64_t EqualBlocks(int64_t length, int64_t block, int64_t tile) {
   return RoundUp(CeilDiv(length, std::max<int64_t>(1, CeilDiv(length, block))), tile);
 }
 
+/// A sum on its way into out, but for what is accumulated.
+template <typename T>
+T Finished(T sum, const Epilogue<T>& epilogue, int64_t bias, int64_t residual) {
+  if (epilogue.bias) sum += epilogue.bias[bias];
+  if (epilogue.residual) sum += epilogue.residual[residual];
+  return epilogue.relu && sum < 0 ? T(0) : sum;
+}
+
 struct Range {
   int64_t begin, end;
 };
@@ -39,7 +51,15 @@ Range PieceOf(int64_t length, int64_t piece, int64_t pieces, int64_t tile) {
   return {std::min(length, tiles * piece / pieces * tile), std::min(length, tiles * (piece + 1) / pieces * tile)};
 }
 
-/// One product, cut into blocks, and into a grid of row_pieces x column_pieces for as many threads.
+/// How many pieces a product is cut into: of its rows, its columns, and its sums.
+struct Grid {
+  int64_t rows, columns, depth;
+
+  int64_t pieces() const { return rows * columns * depth; }
+};
+
+/// One product, cut into blocks, and into pieces for as many threads.  No thread packs for another: waiting for it, and
+/// fetching what it wrote from its cache, costs more than packing twice.
 template <typename T>
 class Product {
  public:
@@ -52,88 +72,124 @@ class Product {
         out_(out),
         out_stride_(out_stride),
         epilogue_(epilogue) {
-    Share(threads);
     depth_ = std::max<int64_t>(1, EqualBlocks(sizes.inner, kDepthBytes / static_cast<int64_t>(sizeof(T)), 1));
-    columns_ = EqualBlocks(sizes.columns, kColumns, kernels_.tile_columns);
-    rows_ = EqualBlocks(CeilDiv(sizes.rows, row_pieces_), kRows, kernels_.tile_rows);
+    blocks_ = std::max<int64_t>(1, CeilDiv(sizes.inner, depth_));
+    Share(threads);
+    direct_ = PieceOf(blocks_, 0, grid_.depth, 1).end;
+    rows_ = EqualBlocks(CeilDiv(sizes.rows, grid_.rows), kRows, kernels_.tile_rows);
+    columns_ = EqualBlocks(CeilDiv(sizes.columns, grid_.columns), kColumns, kernels_.tile_columns);
+    in_place_ = b.column_stride == 1 && CeilDiv(sizes.rows, grid_.rows) <= kRowsInPlace;
   }
 
   void Run() {
     Scratch scratch;
-    const int64_t pieces = row_pieces_ * column_pieces_;
-    const int64_t halves = pieces > 1 ? 2 : 1;
-    panels_ = scratch.Get<T>(static_cast<size_t>((halves * columns_ + pieces * rows_) * depth_));
-    strips_ = panels_ + halves * columns_ * depth_;
-    ParallelTeam(pieces, [this](int64_t member, int64_t members) { Work(member, members); });
+    const int64_t parts = (blocks_ - direct_) * sizes_.rows * sizes_.columns;
+    room_ = RoundUp((columns_ + rows_) * depth_, kLine);
+    rooms_ = scratch.Get<T>(static_cast<size_t>(grid_.pieces() * room_ + parts));
+    parts_ = rooms_ + grid_.pieces() * room_;
+    ParallelTeam(grid_.pieces(), [this](int64_t member, int64_t members) {
+      for (int64_t piece = member; piece < grid_.pieces(); piece += members) Work(piece, rooms_ + member * room_);
+      if (direct_ == blocks_) return;
+      if (members > 1) TeamBarrier();
+      AddParts(PieceOf(sizes_.rows, member, members, 1));
+    });
   }
 
  private:
+  // ---- the grid -----------------------------------------------------------------------------------------------------
+
   /// The grid whose pieces take the least time; of equal ones that with the most pieces of rows.
   void Share(int64_t threads) {
     int64_t least = 0;
-    for (int64_t row_pieces = threads; row_pieces >= 1; row_pieces--) {
-      const int64_t column_pieces = threads / row_pieces, cost = Cost(row_pieces, column_pieces);
-      if (least && cost >= least) continue;
-      least = cost, row_pieces_ = row_pieces, column_pieces_ = column_pieces;
-    }
-  }
-
-  /// Of one step of k in one piece: multiplying rows, loading panels once for each strip, packing a.
-  int64_t Cost(int64_t row_pieces, int64_t column_pieces) const {
-    const int64_t rows = CeilDiv(sizes_.rows, row_pieces), strips = CeilDiv(rows, kernels_.tile_rows);
-    return (rows + 2 * strips) * CeilDiv(CeilDiv(sizes_.columns, kernels_.tile_columns), column_pieces) + rows;
-  }
-
-  /// What one of a team does: the two outer loops.  Panels lie in one half of the room, then in the other: so nobody
-  /// packs over what another still reads, and one barrier a block is enough.
-  void Work(int64_t member, int64_t members) const {
-    bool half = false;
-    for (int64_t column = 0; column < sizes_.columns; column += columns_) {
-      const int64_t columns = std::min(columns_, sizes_.columns - column);
-      for (int64_t k = 0; k == 0 || k < sizes_.inner; k += depth_, half = !half) {
-        const int64_t depth = std::min(depth_, sizes_.inner - k);
-        T* panels = panels_ + (half && members > 1 ? columns_ * depth_ : 0);
-        Pack({k, k + depth}, column, PieceOf(columns, member, members, kernels_.tile_columns), panels);
-        if (members > 1) TeamBarrier();
-        for (int64_t piece = member; piece < row_pieces_ * column_pieces_; piece += members) {
-          Multiply(piece, {k, k + depth}, {column, column + columns}, panels);
-        }
+    for (int64_t rows = threads; rows >= 1; rows--) {
+      for (int64_t depth = 1; depth <= std::min(blocks_, threads / rows); depth++) {
+        const Grid grid{rows, threads / rows / depth, depth};
+        if (depth > 1 && sizes_.rows * sizes_.columns * blocks_ > kMostParts) break;
+        const int64_t cost = Cost(grid);
+        if (least && cost >= least) continue;
+        least = cost, grid_ = grid;
       }
     }
   }
 
-  void Pack(Range k, int64_t column, Range mine, T* panels) const {
-    const Matrix<T> b{b_.data + k.begin * b_.row_stride + (column + mine.begin) * b_.column_stride, b_.row_stride,
-                      b_.column_stride};
-    const int64_t depth = k.end - k.begin;
-    kernels_.pack_b(b, depth, mine.end - mine.begin, panels + mine.begin * depth);
+  /// Of the largest piece, in half clock cycles of a processor that multiplies a vector in one: multiplying half
+  /// vectors of each row, beginning each strip, packing; then adding up parts, after a barrier.
+  int64_t Cost(const Grid& grid) const {
+    const int64_t tile = kernels_.tile_columns, tiles = CeilDiv(sizes_.columns, tile);
+    const int64_t rows = CeilDiv(sizes_.rows, grid.rows), strips = CeilDiv(rows, kernels_.tile_rows);
+    const int64_t columns = std::min(sizes_.columns, CeilDiv(tiles, grid.columns) * tile);
+    const int64_t a_step = (rows + 2 * strips) * CeilDiv(4 * columns, tile) + rows + columns;
+    const int64_t cost = a_step * std::min(sizes_.inner, CeilDiv(blocks_, grid.depth) * depth_);
+    return grid.depth == 1 ? cost : cost + kBarrier + sizes_.rows * sizes_.columns * blocks_ / grid.pieces();
   }
 
-  /// One piece's part of a block, rows by rows.
-  void Multiply(int64_t piece, Range k, Range block, const T* panels) const {
-    const Range rows = PieceOf(sizes_.rows, piece / column_pieces_, row_pieces_, kRowGrain);
-    const Range columns =
-        PieceOf(block.end - block.begin, piece % column_pieces_, column_pieces_, kernels_.tile_columns);
-    const int64_t depth = k.end - k.begin;
-    T* strips = strips_ + piece * rows_ * depth_;
-    for (int64_t row = rows.begin; row < rows.end; row += rows_) {
-      const GemmSizes sizes{std::min(rows_, rows.end - row), depth, columns.end - columns.begin};
-      const int64_t column = block.begin + columns.begin;
-      const T* from = a_.data + row * a_.row_stride + k.begin * a_.column_stride;
-      kernels_.pack_a({from, a_.row_stride, a_.column_stride}, sizes.rows, depth, strips);
-      kernels_.multiply(strips, panels + columns.begin * depth, sizes, out_ + row * out_stride_ + column, out_stride_,
-                        EpilogueAt(k, row, column));
+  // ---- one piece ----------------------------------------------------------------------------------------------------
+
+  void Work(int64_t piece, T* room) const {
+    const Range rows = PieceOf(sizes_.rows, piece % grid_.rows, grid_.rows, kRowGrain);
+    piece /= grid_.rows;
+    const Range columns = PieceOf(sizes_.columns, piece % grid_.columns, grid_.columns, kernels_.tile_columns);
+    const Range blocks = PieceOf(blocks_, piece / grid_.columns, grid_.depth, 1);
+    for (int64_t column = columns.begin; column < columns.end; column += columns_) {
+      for (int64_t block = blocks.begin; block < blocks.end; block++) {
+        WorkOnBlock(block, rows, {column, std::min(columns.end, column + columns_)}, room);
+      }
     }
   }
 
-  /// What is added once is added with the last block of k; before that, blocks add up.
-  Epilogue<T> EpilogueAt(Range k, int64_t row, int64_t column) const {
+  /// rows by rows
+  void WorkOnBlock(int64_t block, Range rows, Range columns, T* room) const {
+    const int64_t k = block * depth_, depth = std::min(depth_, sizes_.inner - k), count = columns.end - columns.begin;
+    const Matrix<T> b{b_.data + k * b_.row_stride + columns.begin * b_.column_stride, b_.row_stride, b_.column_stride};
+    const int64_t in_place = in_place_ ? count - count % kernels_.tile_columns : 0;
+    T *const panels = room, *const strips = room + columns_ * depth_;
+    kernels_.pack_b({b.data + in_place * b.column_stride, b.row_stride, b.column_stride}, depth, count - in_place,
+                    panels);
+    for (int64_t row = rows.begin; row < rows.end; row += rows_) {
+      const GemmSizes sizes{std::min(rows_, rows.end - row), depth, count};
+      const T* from = a_.data + row * a_.row_stride + k * a_.column_stride;
+      kernels_.pack_a({from, a_.row_stride, a_.column_stride}, sizes.rows, depth, strips);
+      MultiplyStrips(block, row, columns.begin, sizes, strips, b, in_place, panels);
+    }
+  }
+
+  /// The first columns with b where it lies, the others with packed panels.
+  void MultiplyStrips(int64_t block, int64_t row, int64_t column, const GemmSizes& sizes, const T* strips,
+                      const Matrix<T>& b, int64_t in_place, const T* panels) const {
+    const int64_t stride = block < direct_ ? out_stride_ : sizes_.columns;
+    T* const matrix = block < direct_ ? out_ : parts_ + (block - direct_) * sizes_.rows * sizes_.columns;
+    T* const to = matrix + row * stride + column;
+    if (in_place > 0) {
+      kernels_.multiply_in_place(strips, b, {sizes.rows, sizes.inner, in_place}, to, stride,
+                                 EpilogueAt(block, row, column));
+    }
+    kernels_.multiply(strips, panels, {sizes.rows, sizes.inner, sizes.columns - in_place}, to + in_place, stride,
+                      EpilogueAt(block, row, column + in_place));
+  }
+
+  /// What is added once is added with the last block; before that, blocks add up.  Parts are nothing but products.
+  Epilogue<T> EpilogueAt(int64_t block, int64_t row, int64_t column) const {
     Epilogue<T> epilogue;
-    if (k.end >= sizes_.inner) epilogue = epilogue_;
+    if (block >= direct_) return epilogue;
+    if (block == blocks_ - 1) epilogue = epilogue_;
     if (epilogue.bias) epilogue.bias += column;
     if (epilogue.residual) epilogue.residual += row * epilogue.residual_stride + column;
-    epilogue.accumulate = k.begin > 0 || epilogue_.accumulate;
+    epilogue.accumulate = block > 0 || epilogue_.accumulate;
     return epilogue;
+  }
+
+  /// To rows of out: the parts, in the order of k, as if one thread had added them while it multiplied.
+  void AddParts(Range rows) const {
+    for (int64_t i = rows.begin; i < rows.end; i++) {
+      T* to = out_ + i * out_stride_;
+      for (int64_t part = 0; part < blocks_ - direct_; part++) {
+        const T* from = parts_ + (part * sizes_.rows + i) * sizes_.columns;
+        for (int64_t j = 0; j < sizes_.columns; j++) to[j] += from[j];
+      }
+      for (int64_t j = 0; j < sizes_.columns; j++) {
+        to[j] = Finished(to[j], epilogue_, j, i * epilogue_.residual_stride + j);
+      }
+    }
   }
 
   const GemmKernels<T> kernels_;
@@ -143,9 +199,13 @@ class Product {
   const int64_t out_stride_;
   const Epilogue<T> epilogue_;
 
-  int64_t row_pieces_, column_pieces_;
-  int64_t depth_, columns_, rows_;  // of a block
-  T *panels_, *strips_;
+  int64_t depth_, blocks_;  // of k: how long one is, how many there are
+  Grid grid_;
+  int64_t rows_, columns_;  // of a block
+  int64_t direct_;  // so many blocks add up in out, each of the others has a part of its own, until all are there
+  bool in_place_;   // b is not packed, where a panel is full
+  int64_t room_;    // of one piece, for its panels and strips
+  T *rooms_, *parts_;
 };
 
 /// A single row of out, each element of which costs reading a column of b; false if b does not lie so that it fits.
@@ -162,9 +222,7 @@ bool MultiplyRow(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes,
     for (int64_t j = begin; j < end; j++) {
       T sum = products[j];
       if (epilogue.accumulate) sum += out[j * out_step];
-      if (epilogue.bias) sum += epilogue.bias[j * bias_step];
-      if (epilogue.residual) sum += epilogue.residual[j * residual_step];
-      out[j * out_step] = epilogue.relu && sum < 0 ? T(0) : sum;
+      out[j * out_step] = Finished(sum, epilogue, j * bias_step, j * residual_step);
     }
   });
   return true;

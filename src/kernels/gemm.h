@@ -65,6 +65,9 @@ struct GemmKernels {
   /// out = epilogue(strips @ panels), tile by tile.
   void (*multiply)(const T* strips, const T* panels, const GemmSizes& sizes, T* out, int64_t out_stride,
                    const Epilogue<T>& epilogue);
+  /// The same for a b that is not packed: column_stride 1, columns a multiple of tile_columns.
+  void (*multiply_in_place)(const T* strips, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+                            const Epilogue<T>& epilogue);
   /// out = row @ b, for an unpacked b whose column_stride is 1; or whose row_stride is, and the row's.
   void (*multiply_row)(const T* row, int64_t row_stride, const Matrix<T>& b, int64_t inner, int64_t columns, T* out);
 };

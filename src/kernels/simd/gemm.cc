@@ -29,10 +29,11 @@ struct Kernel : Simd<T> {
   static Quad LoadQuad(const T* from) { return *reinterpret_cast<const UnalignedQuad*>(from); }
   static void StoreQuad(T* to, Quad value) { *reinterpret_cast<UnalignedQuad*>(to) = value; }
 
-  /// kQuad rows, `stride` apart, of kQuad elements -> kQuad rows, `width` apart.
-  static void Transpose(const float* from, int64_t stride, float* to, int64_t width) {
-    const Quad a = LoadQuad(from), b = LoadQuad(from + stride), c = LoadQuad(from + 2 * stride),
-               d = LoadQuad(from + 3 * stride);
+  /// kQuad rows, `stride` apart, of kQuad elements -> kQuad rows, `width` apart.  If there are fewer, the last is taken
+  /// several times.
+  static void Transpose(const float* from, int64_t stride, int64_t rows, float* to, int64_t width) {
+    const Quad a = LoadQuad(from), b = LoadQuad(from + Smaller(1, rows - 1) * stride),
+               c = LoadQuad(from + Smaller(2, rows - 1) * stride), d = LoadQuad(from + Smaller(3, rows - 1) * stride);
     const Quad ab_low = NEEDLE_SHUFFLE(a, b, 0, 4, 1, 5), ab_high = NEEDLE_SHUFFLE(a, b, 2, 6, 3, 7);
     const Quad cd_low = NEEDLE_SHUFFLE(c, d, 0, 4, 1, 5), cd_high = NEEDLE_SHUFFLE(c, d, 2, 6, 3, 7);
     StoreQuad(to, NEEDLE_SHUFFLE(ab_low, cd_low, 0, 1, 4, 5));
@@ -41,61 +42,57 @@ struct Kernel : Simd<T> {
     StoreQuad(to + 3 * width, NEEDLE_SHUFFLE(ab_high, cd_high, 2, 3, 6, 7));
   }
 
-  static void Transpose(const double* from, int64_t stride, double* to, int64_t width) {
-    const Quad a = LoadQuad(from), b = LoadQuad(from + stride);
+  static void Transpose(const double* from, int64_t stride, int64_t rows, double* to, int64_t width) {
+    const Quad a = LoadQuad(from), b = LoadQuad(from + Smaller(1, rows - 1) * stride);
     StoreQuad(to, NEEDLE_SHUFFLE(a, b, 0, 2));
     StoreQuad(to + width, NEEDLE_SHUFFLE(a, b, 1, 3));
   }
 
-  /// `items` of kWidth items, each with `depth` steps, -> depth rows of kWidth elements.  After the last item come
-  /// zeros to the end of its vector; what is behind that nobody reads.
+  /// `items` of kWidth items, each with `depth` steps, -> depth rows of kWidth elements.  What follows the last item in
+  /// its vector is some number or other, which is multiplied, but never stored; what is behind that nobody reads.
   template <int64_t kWidth>
   static void PackOne(const T* from, int64_t item_stride, int64_t step_stride, int64_t items, int64_t depth, T* to) {
-    if (items < kWidth) {
-      const int64_t filled = Smaller(kWidth, (items + kLanes - 1) / kLanes * kLanes);
-      for (int64_t k = 0; k < depth; k++) {
-        for (int64_t i = items; i < filled; i++) to[k * kWidth + i] = 0;
-      }
+    if constexpr (kWidth % kLanes == 0) {
+      for (int64_t k = 0; items < kWidth && k < depth; k++) Store(to + k * kWidth + items / kLanes * kLanes, Vector{});
     }
     if (step_stride == 1) {
       PackByTransposing<kWidth>(from, item_stride, items, depth, to);
     } else if (item_stride == 1) {
       for (int64_t k = 0; k < depth; k++) CopyRow<kWidth>(from + k * step_stride, items, to + k * kWidth);
     } else {
-      PackElements<kWidth>(from, item_stride, step_stride, 0, items, 0, depth, to);
+      PackElements<kWidth>(from, item_stride, step_stride, items, 0, depth, to);
     }
   }
 
   template <int64_t kWidth>
-  static void PackElements(const T* from, int64_t item_stride, int64_t step_stride, int64_t item, int64_t items,
-                           int64_t k, int64_t depth, T* to) {
+  static void PackElements(const T* from, int64_t item_stride, int64_t step_stride, int64_t items, int64_t k,
+                           int64_t depth, T* to) {
     for (; k < depth; k++) {
-      for (int64_t i = item; i < items; i++) to[k * kWidth + i] = from[i * item_stride + k * step_stride];
+      for (int64_t i = 0; i < items; i++) to[k * kWidth + i] = from[i * item_stride + k * step_stride];
     }
   }
 
   template <int64_t kWidth>
   static void PackByTransposing(const T* from, int64_t item_stride, int64_t items, int64_t depth, T* to) {
-    const int64_t whole = items - items % kQuad, steps = depth - depth % kQuad;
+    const int64_t steps = depth - depth % kQuad;
     for (int64_t k = 0; k < steps; k += kQuad) {
       if (items == kWidth) {
-        TransposeQuads<kWidth>(from + k, item_stride, to + k * kWidth);
+        TransposeQuads<kWidth>(from + k, item_stride, kWidth, to + k * kWidth);
       } else {
-        for (int64_t i = 0; i < whole; i += kQuad) {
-          Transpose(from + i * item_stride + k, item_stride, to + k * kWidth + i, kWidth);
-        }
+        TransposeQuads<kWidth>(from + k, item_stride, items, to + k * kWidth);
       }
     }
-    if (items < kWidth) PackElements<kWidth>(from, item_stride, 1, whole, items, 0, steps, to);
-    PackElements<kWidth>(from, item_stride, 1, 0, items, steps, depth, to);
+    PackElements<kWidth>(from, item_stride, 1, items, steps, depth, to);
   }
 
   template <int64_t kWidth>
-  static void TransposeQuads(const T* from, int64_t item_stride, T* to) {
+  static inline __attribute__((always_inline)) void TransposeQuads(const T* from, int64_t item_stride, int64_t items,
+                                                                   T* to) {
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < kWidth; i += kQuad) {
-      const int64_t first = Smaller(i, kWidth - kQuad);  // where kWidth is no multiple, two of them overlap
-      Transpose(from + first * item_stride, item_stride, to + first, kWidth);
+    for (int64_t i = 0; i < items; i += kQuad) {
+      const int64_t first =
+          i && i + kQuad > items ? items - kQuad : i;  // where items is no multiple, two of them overlap
+      Transpose(from + first * item_stride, item_stride, items - first, to + first, kWidth);
     }
   }
 
@@ -127,8 +124,8 @@ struct Kernel : Simd<T> {
 
   /// A tile of kRows rows, whose `columns` fill kVecs vectors of kBytes, or less.
   template <int64_t kRows, int64_t kVecs, int64_t kBytes>
-  static void MultiplyTile(const T* strip, const T* panel, int64_t depth, int64_t columns, T* out, int64_t stride,
-                           const Epilogue<T>& epilogue) {
+  static void MultiplyTile(const T* strip, const T* panel, int64_t panel_stride, int64_t depth, int64_t columns, T* out,
+                           int64_t stride, const Epilogue<T>& epilogue) {
     typedef T Wide __attribute__((vector_size(kBytes)));
     typedef T Unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T))));
     constexpr int64_t kWide = kBytes / static_cast<int64_t>(sizeof(T)), kWidth = kVecs * kWide;
@@ -136,7 +133,7 @@ struct Kernel : Simd<T> {
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kRows; i++) __builtin_prefetch(out + i * stride, 1);
     Wide sum[kRows][kVecs] = {};
-    for (int64_t k = 0; k < depth; k++, strip += kTileRows, panel += kTileColumns) {
+    for (int64_t k = 0; k < depth; k++, strip += kTileRows, panel += panel_stride) {
       Wide b[kVecs];
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kVecs; v++) b[v] = *reinterpret_cast<const Unaligned*>(panel + v * kWide);
@@ -148,39 +145,42 @@ struct Kernel : Simd<T> {
       }
     }
 
-    const bool direct = columns == kWidth && !epilogue.bias && !epilogue.residual && !epilogue.relu;
-    alignas(64) T sums[kRows * kWidth];  // of the others a copy: `sum` itself must not need an address
-    T* to = direct ? out : sums;
-    const int64_t step = direct ? stride : kWidth;
-    if (direct && epilogue.accumulate) {
+    if (kVecs > 1 || columns == kWidth) {
+      const auto for_each = [&](const auto& change) __attribute__((always_inline)) {
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < kRows; i++) {
+        for (int64_t i = 0; i < kRows; i++) {
 #pragma GCC unroll 4
-        for (int64_t v = 0; v < kVecs; v++) sum[i][v] += *reinterpret_cast<Unaligned*>(to + i * step + v * kWide);
+          for (int64_t v = 0; v < kVecs; v++) change(sum[i][v], i, v * kWide);
+        }
+      };
+      const auto load = [](const T* from) { return *reinterpret_cast<const Unaligned*>(from); };
+      if (epilogue.accumulate) for_each([&](Wide& all, int64_t i, int64_t j) { all += load(out + i * stride + j); });
+      if (epilogue.bias) for_each([&](Wide& all, int64_t, int64_t j) { all += load(epilogue.bias + j); });
+      if (epilogue.residual) {
+        for_each([&](Wide& all, int64_t i, int64_t j) {
+          all += load(epilogue.residual + i * epilogue.residual_stride + j);
+        });
       }
-    }
+      if (epilogue.relu) for_each([](Wide& all, int64_t, int64_t) { all = ((all > 0) | (all != all)) ? all : Wide{}; });
+      for_each([&](Wide& all, int64_t i, int64_t j) { *reinterpret_cast<Unaligned*>(out + i * stride + j) = all; });
+    } else {
+      alignas(64) T sums[kRows * kLanes] = {};
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < kRows; i++) {
-#pragma GCC unroll 4
-      for (int64_t v = 0; v < kVecs; v++) *reinterpret_cast<Unaligned*>(to + i * step + v * kWide) = sum[i][v];
+      for (int64_t i = 0; i < kRows; i++) *reinterpret_cast<Unaligned*>(sums + i * kLanes) = sum[i][0];
+      Finish(sums, kRows, columns, out, stride, epilogue);
     }
-    if (!direct) Finish(sums, kRows, kWidth, columns, out, stride, epilogue);
   }
 
-  /// Any epilogue, and tiles at the edge: `columns` of the rows of sums, which are `width` long.
-  static __attribute__((noinline)) void Finish(const T* sums, int64_t rows, int64_t width, int64_t columns, T* out,
-                                               int64_t stride, const Epilogue<T>& epilogue) {
-    for (int64_t i = 0; i < rows; i++, sums += width, out += stride) {
-      const T* residual = epilogue.residual ? epilogue.residual + i * epilogue.residual_stride : nullptr;
-      for (int64_t j = 0; j < columns; j += kLanes) {
-        const int64_t count = Smaller(kLanes, columns - j);
-        Vector sum = LoadSome(sums + j, count);
-        if (epilogue.accumulate) sum += LoadSome(out + j, count);
-        if (epilogue.bias) sum += LoadSome(epilogue.bias + j, count);
-        if (residual) sum += LoadSome(residual + j, count);
-        if (epilogue.relu) sum = ((sum > 0) | (sum != sum)) ? sum : Vector{};  // a NaN stays
-        StoreSome(out + j, sum, count);
-      }
+  /// Tiles at the edge: `columns`, less than a vector, of rows of sums.
+  static __attribute__((noinline)) void Finish(const T* sums, int64_t rows, int64_t columns, T* out, int64_t stride,
+                                               const Epilogue<T>& epilogue) {
+    for (int64_t i = 0; i < rows; i++, out += stride) {
+      Vector sum = Load(sums + i * kLanes);
+      if (epilogue.accumulate) sum += LoadSome(out, columns);
+      if (epilogue.bias) sum += LoadSome(epilogue.bias, columns);
+      if (epilogue.residual) sum += LoadSome(epilogue.residual + i * epilogue.residual_stride, columns);
+      if (epilogue.relu) sum = ((sum > 0) | (sum != sum)) ? sum : Vector{};  // a NaN stays
+      StoreSome(out, sum, columns);
     }
   }
 
@@ -188,7 +188,7 @@ struct Kernel : Simd<T> {
   static Vector LoadSome(const T* from, int64_t count) {
     if (count >= kLanes) return Load(from);
     T some[kLanes] = {};
-    for (int64_t j = 0; j < count; j++) some[j] = from[j];
+    CopySome(from, count, some);
     return Load(some);
   }
 
@@ -196,17 +196,24 @@ struct Kernel : Simd<T> {
     if (count >= kLanes) return Store(to, value);
     T some[kLanes];
     Store(some, value);
-    for (int64_t j = 0; j < count; j++) to[j] = some[j];
+    CopySome(some, count, to);
+  }
+
+  /// `count` elements, fewer than a vector has: by halves, quarters, … of it.
+  template <int64_t kCount = kLanes / 2>
+  static void CopySome(const T* from, int64_t count, T* to) {
+    if (count & kCount) __builtin_memcpy(to, from, kCount * sizeof(T)), from += kCount, to += kCount;
+    if constexpr (kCount > 1) CopySome<kCount / 2>(from, count, to);
   }
 
   // ---- all tiles of a block -----------------------------------------------------------------------------------------
 
-  using TileFunction = void (*)(const T*, const T*, int64_t, int64_t, T*, int64_t, const Epilogue<T>&);
+  using TileFunction = void (*)(const T*, const T*, int64_t, int64_t, int64_t, T*, int64_t, const Epilogue<T>&);
 
-  /// The tile for so many rows and columns: a narrow panel takes fewer or shorter vectors.
+  /// The tile for so many rows and columns, which are a whole panel, or at most a vector.
   static TileFunction TileFor(int64_t rows, int64_t columns) {
     constexpr int64_t kHalf = kVectorBytes > 16 ? kVectorBytes / 2 : 16;
-    if (columns > kLanes) return TileOf<kVectors, kVectorBytes>(rows);
+    if (columns == kTileColumns) return TileOf<kVectors, kVectorBytes>(rows);
     return columns > kLanes / 2 ? TileOf<1, kVectorBytes>(rows) : TileOf<1, kHalf>(rows);
   }
 
@@ -220,17 +227,34 @@ struct Kernel : Simd<T> {
 
   static void Multiply(const T* strips, const T* panels, const GemmSizes& sizes, T* out, int64_t out_stride,
                        const Epilogue<T>& epilogue) {
-    const int64_t last = sizes.rows % kTileRows, whole = sizes.rows - last;
-    for (int64_t j = 0; j < sizes.columns; j += kTileColumns) {
-      const int64_t columns = Smaller(kTileColumns, sizes.columns - j);
-      const auto multiply = [&](TileFunction tile, int64_t i) {
-        tile(strips + i * sizes.inner, panels + j * sizes.inner, sizes.inner, columns, out + i * out_stride + j,
-             out_stride, Moved(epilogue, i, j));
-      };
-      const TileFunction tile = TileFor(kTileRows, columns);
-      for (int64_t i = 0; i < whole; i += kTileRows) multiply(tile, i);
-      if (last) multiply(TileFor(last, columns), whole);
+    for (int64_t j = 0; j < sizes.columns;) {
+      const int64_t left = sizes.columns - j, columns = left >= kTileColumns ? kTileColumns : Smaller(kLanes, left);
+      const T* panel = panels + j / kTileColumns * kTileColumns * sizes.inner + j % kTileColumns;
+      MultiplyPanel(strips, panel, kTileColumns, {sizes.rows, sizes.inner, columns}, out + j, out_stride,
+                    Moved(epilogue, 0, j));
+      j += columns;
     }
+  }
+
+  static void MultiplyInPlace(const T* strips, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+                              const Epilogue<T>& epilogue) {
+    for (int64_t j = 0; j < sizes.columns; j += kTileColumns) {
+      MultiplyPanel(strips, b.data + j, b.row_stride, {sizes.rows, sizes.inner, kTileColumns}, out + j, out_stride,
+                    Moved(epilogue, 0, j));
+    }
+  }
+
+  /// Tile by tile.
+  static void MultiplyPanel(const T* strips, const T* panel, int64_t panel_stride, const GemmSizes& sizes, T* out,
+                            int64_t out_stride, const Epilogue<T>& epilogue) {
+    const int64_t last = sizes.rows % kTileRows, whole = sizes.rows - last;
+    const auto multiply = [&](TileFunction tile, int64_t i) {
+      tile(strips + i * sizes.inner, panel, panel_stride, sizes.inner, sizes.columns, out + i * out_stride, out_stride,
+           Moved(epilogue, i, 0));
+    };
+    const TileFunction tile = TileFor(kTileRows, sizes.columns);
+    for (int64_t i = 0; i < whole; i += kTileRows) multiply(tile, i);
+    if (last) multiply(TileFor(last, sizes.columns), whole);
   }
 
   static Epilogue<T> Moved(Epilogue<T> epilogue, int64_t row, int64_t column) {
@@ -292,7 +316,9 @@ struct Kernel : Simd<T> {
     return total;
   }
 
-  static GemmKernels<T> Table() { return {kTileRows, kTileColumns, &PackA, &PackB, &Multiply, &MultiplyRow}; }
+  static GemmKernels<T> Table() {
+    return {kTileRows, kTileColumns, &PackA, &PackB, &Multiply, &MultiplyInPlace, &MultiplyRow};
+  }
 };
 
 }  // namespace
