@@ -1,6 +1,7 @@
 #include "gemm.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "parallel.h"
 #include "scratch.h"
@@ -14,9 +15,10 @@ constexpr int64_t kDepthBytes = 2048;
 constexpr int64_t kRows = 192;
 constexpr int64_t kColumns = 1024;
 constexpr int64_t kRowsInPlace = 24;      // so few of a, and packing b costs more than reading it where it lies
+constexpr int64_t kLongSum = 128;         // products of which it pays to keep a vector of sums for each element of out
 constexpr int64_t kRowGrain = 2;          // threads share rows evenly, in place of whole strips
 constexpr int64_t kMostParts = 1 << 18;   // elements of sums that wait to be added up
-constexpr int64_t kBarrier = 10000;       // half clock cycles
+constexpr int64_t kStart = 10000;         // half clock cycles until threads are at work
 constexpr int64_t kLine = 16;             // elements: no two threads write to one cache line
 constexpr int64_t kThreadWork = 1 << 19;  // multiplications that are worth a thread
 
@@ -79,19 +81,21 @@ class Product {
     rows_ = EqualBlocks(CeilDiv(sizes.rows, grid_.rows), kRows, kernels_.tile_rows);
     columns_ = EqualBlocks(CeilDiv(sizes.columns, grid_.columns), kColumns, kernels_.tile_columns);
     in_place_ = b.column_stride == 1 && CeilDiv(sizes.rows, grid_.rows) <= kRowsInPlace;
+    packed_ = in_place_ ? kernels_.tile_columns : columns_;
   }
 
   void Run() {
     Scratch scratch;
     const int64_t parts = (blocks_ - direct_) * sizes_.rows * sizes_.columns;
-    room_ = RoundUp((columns_ + rows_) * depth_, kLine);
+    room_ = RoundUp((packed_ + rows_) * depth_, kLine);
     rooms_ = scratch.Get<T>(static_cast<size_t>(grid_.pieces() * room_ + parts));
     parts_ = rooms_ + grid_.pieces() * room_;
-    ParallelTeam(grid_.pieces(), [this](int64_t member, int64_t members) {
-      for (int64_t piece = member; piece < grid_.pieces(); piece += members) Work(piece, rooms_ + member * room_);
-      if (direct_ == blocks_) return;
-      if (members > 1) TeamBarrier();
-      AddParts(PieceOf(sizes_.rows, member, members, 1));
+    ParallelFor(grid_.pieces(), 1, [this](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; piece++) Work(piece, rooms_ + begin * room_);
+    });
+    if (parts == 0) return;
+    ParallelFor(sizes_.rows, CeilDiv(sizes_.rows, grid_.pieces()), [this](int64_t begin, int64_t end) {
+      AddParts({begin, end});
     });
   }
 
@@ -113,14 +117,14 @@ class Product {
   }
 
   /// Of the largest piece, in half clock cycles of a processor that multiplies a vector in one: multiplying half
-  /// vectors of each row, beginning each strip, packing; then adding up parts, after a barrier.
+  /// vectors of each row, beginning each strip, packing; then adding up parts, once all are there.
   int64_t Cost(const Grid& grid) const {
     const int64_t tile = kernels_.tile_columns, tiles = CeilDiv(sizes_.columns, tile);
     const int64_t rows = CeilDiv(sizes_.rows, grid.rows), strips = CeilDiv(rows, kernels_.tile_rows);
     const int64_t columns = std::min(sizes_.columns, CeilDiv(tiles, grid.columns) * tile);
     const int64_t a_step = (rows + 2 * strips) * CeilDiv(4 * columns, tile) + rows + columns;
     const int64_t cost = a_step * std::min(sizes_.inner, CeilDiv(blocks_, grid.depth) * depth_);
-    return grid.depth == 1 ? cost : cost + kBarrier + sizes_.rows * sizes_.columns * blocks_ / grid.pieces();
+    return grid.depth == 1 ? cost : cost + kStart + sizes_.rows * sizes_.columns * blocks_ / grid.pieces();
   }
 
   // ---- one piece ----------------------------------------------------------------------------------------------------
@@ -142,7 +146,7 @@ class Product {
     const int64_t k = block * depth_, depth = std::min(depth_, sizes_.inner - k), count = columns.end - columns.begin;
     const Matrix<T> b{b_.data + k * b_.row_stride + columns.begin * b_.column_stride, b_.row_stride, b_.column_stride};
     const int64_t in_place = in_place_ ? count - count % kernels_.tile_columns : 0;
-    T *const panels = room, *const strips = room + columns_ * depth_;
+    T *const panels = room, *const strips = room + packed_ * depth_;
     kernels_.pack_b({b.data + in_place * b.column_stride, b.row_stride, b.column_stride}, depth, count - in_place,
                     panels);
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
@@ -204,39 +208,102 @@ class Product {
   int64_t rows_, columns_;  // of a block
   int64_t direct_;  // so many blocks add up in out, each of the others has a part of its own, until all are there
   bool in_place_;   // b is not packed, where a panel is full
+  int64_t packed_;  // columns of a block that are packed, at most
   int64_t room_;    // of one piece, for its panels and strips
   T *rooms_, *parts_;
 };
 
-/// A single row of out, each element of which costs reading a column of b; false if b does not lie so that it fits.
-template <typename T>
-bool MultiplyRow(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_step,
-                 const Epilogue<T>& epilogue, int64_t bias_step, int64_t residual_step, int64_t threads) {
-  if (b.column_stride != 1 && !(b.row_stride == 1 && a.column_stride == 1)) return false;
-  const auto kernels = NEEDLE_DISPATCH(TableOfGemm<T>)();
-  Scratch scratch;
-  T* products = scratch.Get<T>(static_cast<size_t>(sizes.columns));
-  ParallelFor(sizes.columns, CeilDiv(sizes.columns, threads), [&](int64_t begin, int64_t end) {
-    const Matrix<T> mine{b.data + begin * b.column_stride, b.row_stride, b.column_stride};
-    kernels.multiply_row(a.data, a.column_stride, mine, sizes.inner, end - begin, products + begin);
-    for (int64_t j = begin; j < end; j++) {
-      T sum = products[j];
-      if (epilogue.accumulate) sum += out[j * out_step];
-      out[j * out_step] = Finished(sum, epilogue, j * bias_step, j * residual_step);
-    }
-  });
-  return true;
-}
+// ---- few rows or columns --------------------------------------------------------------------------------------------
 
-/// A single row or, seen as the row of the transposed product, a single column.
+/// A product of few columns, each element of which is one long sum; or, if `transposed`, the transposed one of few
+/// rows.
+template <typename T>
+class Thin {
+ public:
+  Thin(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
+       const Epilogue<T>& epilogue, bool transposed)
+      : a_(a), b_(b), sizes_(sizes), out_(out), epilogue_(epilogue) {
+    row_ = {out_stride, 0, epilogue.residual_stride};
+    column_ = {1, 1, 1};
+    if (!transposed) return;
+    a_ = {b.data, b.column_stride, b.row_stride}, b_ = {a.data, a.column_stride, a.row_stride};
+    std::swap(sizes_.rows, sizes_.columns);
+    std::swap(row_, column_);
+  }
+
+  /// Whether this way is the faster one.
+  bool Fits() const {
+    if (AddsRows()) return true;
+    return a_.column_stride == 1 && (sizes_.columns == 1 || (sizes_.columns <= kMostDots && sizes_.inner >= kLongSum));
+  }
+
+  void Run(int64_t threads) {
+    Scratch scratch;
+    const bool adds_rows = AddsRows();
+    T* products = scratch.Get<T>(static_cast<size_t>((sizes_.rows + sizes_.inner) * sizes_.columns));
+    if (!adds_rows) GatherColumns(products + sizes_.rows * sizes_.columns);
+    const auto kernels = NEEDLE_DISPATCH(TableOfGemm<T>)();
+    ParallelFor(sizes_.rows, CeilDiv(sizes_.rows, threads), [&](int64_t begin, int64_t end) {
+      T* mine = products + begin * sizes_.columns;
+      const T* from = a_.data + begin * a_.row_stride;
+      if (adds_rows) {
+        const Matrix<T> turned{from, a_.column_stride, 1};
+        kernels.multiply_row(b_.data, b_.row_stride, turned, sizes_.inner, end - begin, mine);
+      } else {
+        kernels.multiply_dots({from, a_.row_stride, 1}, b_, {end - begin, sizes_.inner, sizes_.columns}, mine);
+      }
+      Finish(begin, end, mine);
+    });
+  }
+
+ private:
+  /// A single column, and of a, transposed, the rows lie in one piece each.
+  bool AddsRows() const { return sizes_.columns == 1 && a_.row_stride == 1 && a_.column_stride != 1; }
+
+  /// b's columns into one piece each.
+  void GatherColumns(T* room) {
+    if (b_.row_stride == 1) return;
+    for (int64_t k = 0; k < sizes_.inner; k++) {
+      for (int64_t j = 0; j < sizes_.columns; j++) {
+        room[j * sizes_.inner + k] = b_.data[k * b_.row_stride + j * b_.column_stride];
+      }
+    }
+    b_ = {room, 1, sizes_.inner};
+  }
+
+  void Finish(int64_t begin, int64_t end, const T* products) const {
+    for (int64_t i = begin; i < end; i++) {
+      for (int64_t j = 0; j < sizes_.columns; j++) {
+        T& to = out_[i * row_.out + j * column_.out];
+        T sum = *products++;
+        if (epilogue_.accumulate) sum += to;
+        to = Finished(sum, epilogue_, i * row_.bias + j * column_.bias, i * row_.residual + j * column_.residual);
+      }
+    }
+  }
+
+  struct Steps {
+    int64_t out, bias, residual;
+  };
+
+  Matrix<T> a_, b_;
+  GemmSizes sizes_;
+  T* const out_;
+  const Epilogue<T> epilogue_;
+  Steps row_, column_;  // from one to the next
+};
+
+/// Whether it was done.
 template <typename T>
 bool MultiplyThin(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
                   const Epilogue<T>& epilogue, int64_t threads) {
-  if (sizes.rows == 1) return MultiplyRow(a, b, sizes, out, 1, epilogue, 1, 1, threads);
-  if (sizes.columns > 1) return false;
-  const Matrix<T> left{b.data, b.column_stride, b.row_stride}, right{a.data, a.column_stride, a.row_stride};
-  return MultiplyRow(left, right, {1, sizes.inner, sizes.rows}, out, out_stride, epilogue, 0, epilogue.residual_stride,
-                     threads);
+  for (bool transposed : {false, true}) {
+    Thin<T> thin(a, b, sizes, out, out_stride, epilogue, transposed);
+    if (!thin.Fits()) continue;
+    thin.Run(threads);
+    return true;
+  }
+  return false;
 }
 
 template <typename T>

@@ -52,6 +52,8 @@ template <typename T>
 void SerialGemm(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
                 const Epilogue<T>& epilogue = {});
 
+constexpr int64_t kMostDots = 8;
+
 /// The innermost loops, made for one vector width.  A *strip* is tile_rows rows of a, a *panel* tile_columns columns of
 /// b; packed, the elements of one k lie side by side.  The last strip and panel take as much room as the others;
 /// multiply must then be told of as many rows and columns as were packed.
@@ -68,8 +70,10 @@ struct GemmKernels {
   /// The same for a b that is not packed: column_stride 1, columns a multiple of tile_columns.
   void (*multiply_in_place)(const T* strips, const Matrix<T>& b, const GemmSizes& sizes, T* out, int64_t out_stride,
                             const Epilogue<T>& epilogue);
-  /// out = row @ b, for an unpacked b whose column_stride is 1; or whose row_stride is, and the row's.
+  /// out = row @ b, for an unpacked b whose column_stride is 1.
   void (*multiply_row)(const T* row, int64_t row_stride, const Matrix<T>& b, int64_t inner, int64_t columns, T* out);
+  /// out = a @ b, row-major, for kMostDots columns or fewer; a's rows and b's columns lie in one piece each.
+  void (*multiply_dots)(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out);
 };
 
 NEEDLE_FOR_EACH_ISA(template <typename T> GemmKernels<T> TableOfGemm();)

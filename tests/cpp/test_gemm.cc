@@ -44,11 +44,25 @@ TEST(gemm_equals_the_plain_loops_at_every_edge) {
   }
 }
 
+TEST(gemm_equals_the_plain_loops_with_few_rows_or_columns) {
+  SetNumThreads(3);
+  for (int64_t few = 1; few <= 10; few++) {
+    for (int64_t n : {1, 17, 127, 128, 150}) {
+      ExpectProduct<float>(few, n, 45);
+      ExpectProduct<float>(45, n, few);
+      ExpectProduct<double>(45, n, few);
+    }
+  }
+  SetNumThreads(1);
+}
+
 TEST(gemm_equals_the_plain_loops_past_every_block_size) {
   SetNumThreads(3);
   ExpectProduct<float>(300, 400, 50);  // several blocks of rows, and of depth
   ExpectProduct<float>(7, 800, 3100);  // several blocks of columns, shared by columns
   ExpectProduct<double>(150, 390, 40);
+  ExpectProduct<float>(20, 2700, 130);  // long sums, in parts
+  ExpectProduct<double>(70, 900, 9);    // whose rows are shared
   SetNumThreads(1);
 }
 
@@ -74,13 +88,15 @@ TEST(gemm_adds_what_is_there_bias_and_residual_and_cuts_below_0) {
   SetNumThreads(3);
   for (Isa isa : AvailableIsas()) {
     SetIsa(Name(isa));
-    for (int64_t n : {0, 3, 300, 700}) {
+    for (int64_t n : {0, 3, 300, 2100}) {
       ExpectEpilogue<float>(13, n, 35, n == 3);
       ExpectEpilogue<double>(150, n, 17, n == 3);
-      for (int64_t size : {1, 40, 300}) {
+      for (int64_t size : {1, 5, 40, 300}) {
         ExpectEpilogue<float>(1, n, size, n == 3);
         ExpectEpilogue<float>(size, n, 1, n == 3);
         ExpectEpilogue<double>(size, n, 1, n == 3);
+        ExpectEpilogue<double>(4, n, size, n == 3);
+        ExpectEpilogue<float>(size, n, 7, n == 3);
       }
     }
   }

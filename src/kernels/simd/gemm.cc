@@ -263,22 +263,18 @@ struct Kernel : Simd<T> {
     return epilogue;
   }
 
-  // ---- a row times a matrix: each number of b is used once, so that packing would cost more than multiplying
-  // ---------
+  // ---- few rows or columns: each number of the other matrix is used so seldom that packing it would cost more
+  // ----------
 
   static void MultiplyRow(const T* row, int64_t row_stride, const Matrix<T>& b, int64_t inner, int64_t columns,
                           T* out) {
-    if (b.column_stride == 1) {
-      for (int64_t j = 0; j < columns; j++) out[j] = 0;
-      int64_t k = 0;
-      for (; k + 8 <= inner; k += 8) {
-        AddRows<8>(row + k * row_stride, row_stride, b.data + k * b.row_stride, b.row_stride, columns, out);
-      }
-      for (; k < inner; k++) {
-        AddRows<1>(row + k * row_stride, row_stride, b.data + k * b.row_stride, b.row_stride, columns, out);
-      }
-    } else {
-      for (int64_t j = 0; j < columns; j++) out[j] = Dot(row, b.data + j * b.column_stride, inner);
+    for (int64_t j = 0; j < columns; j++) out[j] = 0;
+    int64_t k = 0;
+    for (; k + 8 <= inner; k += 8) {
+      AddRows<8>(row + k * row_stride, row_stride, b.data + k * b.row_stride, b.row_stride, columns, out);
+    }
+    for (; k < inner; k++) {
+      AddRows<1>(row + k * row_stride, row_stride, b.data + k * b.row_stride, b.row_stride, columns, out);
     }
   }
 
@@ -301,23 +297,68 @@ struct Kernel : Simd<T> {
     StoreSome(out + j, sum, columns - j);
   }
 
-  /// Σ a[k] b[k], in four vectors of sums.
-  static T Dot(const T* a, const T* b, int64_t inner) {
-    Vector sum[4] = {};
-    int64_t k = 0;
-    for (; k + 4 * kLanes <= inner; k += 4 * kLanes) {
-#pragma GCC unroll 4
-      for (int64_t v = 0; v < 4; v++) sum[v] += Load(a + k + v * kLanes) * Load(b + k + v * kLanes);
+  template <int64_t kColumns = kMostDots>
+  static void MultiplyDots(const Matrix<T>& a, const Matrix<T>& b, const GemmSizes& sizes, T* out) {
+    if constexpr (kColumns > 1) {
+      if (sizes.columns < kColumns) return MultiplyDots<kColumns - 1>(a, b, sizes, out);
     }
-    for (; k < inner; k += kLanes) sum[0] += LoadSome(a + k, inner - k) * LoadSome(b + k, inner - k);
-    const Vector all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    T total = 0;
-    for (int64_t i = 0; i < kLanes; i++) total += all[i];
-    return total;
+    constexpr int64_t kSums = kRegisters == 32 ? 20 : 8, kMost = kRegisters / 4;  // all stay in registers
+    constexpr int64_t kRows = kSums / kColumns < kMost ? kSums / kColumns : kMost;
+    int64_t i = 0;
+    for (; i + kRows <= sizes.rows; i += kRows) {
+      DotTile<kRows, kColumns>(a.data + i * a.row_stride, a.row_stride, b.data, b.column_stride, sizes.inner,
+                               out + i * kColumns);
+    }
+    for (; i < sizes.rows; i++) {
+      DotTile<1, kColumns>(a.data + i * a.row_stride, a.row_stride, b.data, b.column_stride, sizes.inner,
+                           out + i * kColumns);
+    }
+  }
+
+  /// Σ a[k] b[k] for kRows rows a and kColumns columns b: each lane of a vector adds up every kLanes-th product.
+  template <int64_t kRows, int64_t kColumns>
+  static void DotTile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t inner, T* out) {
+    Vector sum[kRows][kColumns] = {};
+    const auto add = [&](int64_t k, const auto& load) __attribute__((always_inline)) {
+      Vector left[kRows];
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kRows; i++) left[i] = load(a + i * a_stride + k);
+#pragma GCC unroll 8
+      for (int64_t j = 0; j < kColumns; j++) {
+        const Vector right = load(b + j * b_stride + k);
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < kRows; i++) sum[i][j] += left[i] * right;
+      }
+    };
+    int64_t k = 0;
+    for (; k + kLanes <= inner; k += kLanes) add(k, [](const T* from) { return Load(from); });
+    if (k < inner && inner < kLanes) add(k, [&](const T* from) { return LoadSome(from, inner - k); });
+    if (k < inner && inner > kLanes) add(inner - kLanes, [&](const T* from) { return LastOf(Load(from), inner - k); });
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kRows; i++) {
+#pragma GCC unroll 8
+      for (int64_t j = 0; j < kColumns; j++) out[i * kColumns + j] = SumOfLanes(sum[i][j]);
+    }
+  }
+
+  /// Zeros, and the last `count` elements.
+  static Vector LastOf(Vector value, int64_t count) {
+    Vector lane;
+    for (int64_t i = 0; i < kLanes; i++) lane[i] = static_cast<T>(i);
+    return lane >= static_cast<T>(kLanes - count) ? value : Vector{};
+  }
+
+  static T SumOfLanes(Vector value) {
+    T lanes[kLanes];
+    Store(lanes, value);
+    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+      for (int64_t j = 0; j < width; j++) lanes[j] += lanes[j + width];
+    }
+    return lanes[0];
   }
 
   static GemmKernels<T> Table() {
-    return {kTileRows, kTileColumns, &PackA, &PackB, &Multiply, &MultiplyInPlace, &MultiplyRow};
+    return {kTileRows, kTileColumns, &PackA, &PackB, &Multiply, &MultiplyInPlace, &MultiplyRow, &MultiplyDots<>};
   }
 };
 
