@@ -22,7 +22,9 @@
 
 // It ends by `pop; jmp`, not by `ret`: the processor guesses the target of a `ret` from the calls that it has seen, and
 // here would always be wrong.
-asm(CUDA_EMU_BEGIN CUDA_EMU_SYMBOL ":" R"(
+asm(CUDA_EMU_BEGIN CUDA_EMU_SYMBOL
+    ":"
+    R"(
   pushq %rbp
   pushq %rbx
   pushq %r12
@@ -51,7 +53,9 @@ void* cuda_emu::MakeContext(char* top, void (*entry)()) {
 
 #elif defined(__aarch64__) && !defined(CUDA_EMU_UCONTEXT)
 
-asm(CUDA_EMU_BEGIN ".p2align 2\n" CUDA_EMU_SYMBOL ":" R"(
+asm(CUDA_EMU_BEGIN ".p2align 2\n" CUDA_EMU_SYMBOL
+                   ":"
+                   R"(
   stp x19, x20, [sp, #-160]!
   stp x21, x22, [sp, #16]
   stp x23, x24, [sp, #32]
