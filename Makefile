@@ -77,5 +77,5 @@ lint:  ## say what is not in the house style, and check the types
 
 clean:  ## remove what was built; .venv stays
 	@rm -rf build dist demo.png .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@rm -f python/needle/backend_ndarray/*.so
+	@rm -f python/needle/backend_ndarray/*.so python/needle/backend_ndarray/*.dylib
 	@find python apps tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

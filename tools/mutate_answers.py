@@ -174,13 +174,18 @@ def notes(stage: stages.Stage) -> dict:
 def copy_modules(root: Path) -> None:
     """Link the checkout's native modules, built if they are not: answers in Python leave them alone."""
     build(ROOT, ["cpu", "cuda_here"])
-    for module in (ROOT / "python" / "needle" / "backend_ndarray").glob("*.so"):
+    for module in modules_of(ROOT):
         (root / "python" / "needle" / "backend_ndarray" / module.name).symlink_to(module)
 
 
 def remove_modules(root: Path) -> None:
-    for module in (root / "python" / "needle" / "backend_ndarray").glob("*.so"):
+    for module in modules_of(root):
         module.unlink()
+
+
+def modules_of(root: Path) -> list[Path]:
+    folder = root / "python" / "needle" / "backend_ndarray"
+    return [*folder.glob("*.so"), *folder.glob("*.dylib")]  # macOS's word for the emulator's runtime
 
 
 def batches(course: stages.Course, parts: list[stages.Part], made: dict[str, list[Mutant]]) -> Iterator[list[Mutant]]:
