@@ -225,13 +225,14 @@ class Value:
         for x in inputs:
             if not isinstance(x, Value):
                 check_tensors(op.name, *inputs, kind=Value)
-            requires_grad = requires_grad or x.requires_grad
+            if x.requires_grad:
+                requires_grad = execution.state.recording
+        data = None if LAZY_MODE else execution.forward(op, inputs)
         value = _blank(cls)
-        value._init(op, inputs, None, requires_grad and execution.state.recording)
-        if not LAZY_MODE:
-            value.cached_data = execution.forward(op, inputs)
-            if not value.requires_grad:
-                value.op, value.inputs = None, ()
+        if requires_grad or LAZY_MODE:
+            value._init(op, inputs, data, requires_grad)
+        else:
+            value._init(None, (), data, False)
         return value
 
 

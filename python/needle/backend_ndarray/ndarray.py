@@ -334,12 +334,14 @@ class NDArray(NumPyNames):
 
         The operands are cast to rule(their common dtype) first.
         """
-        if self._compact and rule(self._dtype) == self._dtype:  # as it mostly is; this is run for every operator
+        dtype = self._dtype
+        if self._compact and (rule is same or rule(dtype) == dtype):  # as it mostly is; this is run for every operator
             if type(other) is NDArray:
-                if other._compact and other._shape == self._shape and self._is_kin(other):
+                kin = other._dtype == dtype and other._device is self._device
+                if kin and other._compact and other._shape == self._shape:
                     return self._run(ewise, other._handle)
-            elif type(other) in (float, int) and self._dtype in dtypes.FLOATS:
-                return self._run(scalar, dtypes.cast_scalar(other, self._dtype, scalar[7:]))
+            elif type(other) in (float, int) and dtype in dtypes.FLOATS:
+                return self._run(scalar, dtypes.cast_scalar(other, dtype, scalar[7:]))
         # >>> never
         if not self.is_compact() and (order := self._memory_order(other)):
             return self._in_order(order, NDArray.ewise_or_scalar, other, ewise, scalar, rule)
@@ -362,17 +364,15 @@ class NDArray(NumPyNames):
             self._kernel(ewise, dtype)(self._flat(dtype), other._flat(dtype), out._handle)
         return out
 
-    def _is_kin(self, other: NDArray) -> bool:
-        """Whether another array has the same dtype and lives on the same device."""
-        return other._dtype == self._dtype and other._device is self._device
-
     def _run(self, name: str, operand: Any) -> NDArray:
         """What a kernel makes of a compact array and an operand that needs no cast, no stretching and no copy."""
+        device, dtype, handle = self._device, self._dtype, self._handle
+        kernel = kernels.device_kernel(name, device.name, dtype) or self._kernel(name)  # which complains
         out = _blank(NDArray)
         out._shape, out._strides, out._offset = self._shape, self._strides, 0
-        out._device, out._dtype, out._compact = self._device, self._dtype, True
-        out._handle = _allocate(self._device, self._handle.size, self._dtype)
-        self._kernel(name)(self._handle, operand, out._handle)
+        out._device, out._dtype, out._compact = device, dtype, True
+        out._handle = _allocate(device, handle.size, dtype)
+        kernel(handle, operand, out._handle)
         return out
 
     def _run_on_views(self, name: str, other: NDArray, out: NDArray) -> bool:
