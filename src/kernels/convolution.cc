@@ -1,18 +1,19 @@
 // Implicit products.  A convolution is a matrix product whose left factor, the windows, is never made: its element for
-// pixel p and tap t lies in the (padded) image at place(p) + place(t), and the micro-kernel adds the two (after
-// M. Dukhan, "The indirect convolution algorithm", 2019).  The same holds for both gradients:
+// pixel p and tap t lies in the images at place(p) + place(t), and the micro-kernel adds the two (after M. Dukhan, "The
+// indirect convolution algorithm", 2019).  The same holds for both gradients:
 //
-//   results     rows: pixels of out      sum over: taps and channels             images padded
-//   to images   rows: pixels of images   sum over: taps that meet and filters    out_grad padded; s x s products of stride 1
-//   to kernel   rows: taps and channels  sum over: pixels of out                 images padded
+//   results     rows: pixels of out      sum over: taps and channels             in the images
+//   to images   rows: pixels of images   sum over: taps that meet and filters    in out_grad
+//   to kernel   rows: taps and channels  sum over: pixels of out                 in the images
 //
-// Images are padded piece by piece, each piece small enough for the second-level cache; taps that only ever see zeros
-// are left out.  No element of a result is shared between threads, so that their number changes nothing.
+// Pixels that see the same taps are multiplied together.  So zeros around the images are neither made nor multiplied,
+// and a gradient of images that were seen with a stride needs nothing of its own: which taps meet is all that differs.
+// Images whose channels lie apart are first turned, piece by piece, each small enough for the second-level cache.
+// Whatever is summed is cut by the problem alone, so that the number of threads changes nothing.
 #include "convolution.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <vector>
 
 #include "convolution_loops.h"
@@ -22,56 +23,126 @@
 namespace needle {
 namespace {
 
-constexpr int64_t kDepth = 256;             // products in a sum before it is added to out: such a panel stays in the first cache
-constexpr int64_t kPieceBytes = 1 << 17;    // of padded images, for one thread
-constexpr int64_t kSharedBytes = 1 << 19;   // and for all of them
-constexpr int64_t kThreadWork = 1 << 18;    // multiplications that are worth a thread
-constexpr int64_t kLargest = int64_t{1} << 31;  // strides, paddings, extents: what is computed from them fits into 63 bits
+constexpr int64_t kDepth = 256;           // products in a sum before it is added to out: such a panel stays in the L1
+constexpr int64_t kPieceBytes = 1 << 17;  // of images, for one thread at a time
+constexpr int64_t kThreadWork = 1 << 18;  // multiplications that are worth a thread
+constexpr int64_t kManyPixels = 1 << 10;  // for so many a kernel is worth packing
+constexpr int64_t kFewChannels = 4;       // so many may lie apart
+
+// a gradient of a kernel is summed in so many chunks at most, each of so many pixels at least, all in so many bytes
+constexpr int64_t kChunks = 8, kChunkPixels = 256, kChunkBytes = 1 << 21;
+
+constexpr int64_t kLargest = int64_t{1} << 31;  // of strides, paddings, extents: what follows from them fits 63 bits
 
 int64_t CeilDiv(int64_t a, int64_t b) {
-  return a >= 0 ? (a + b - 1) / b : -(-a / b);
+  return (a + b - 1) / b;
 }
 
 int64_t RoundUp(int64_t a, int64_t multiple) {
   return CeilDiv(a, multiple) * multiple;
 }
 
-int64_t FloorDiv(int64_t a, int64_t b) {
-  return -CeilDiv(-a, b);
-}
-
 // ---- one axis of a convolution --------------------------------------------------------------------------------------
 
 struct Tap {
   int64_t index;   // in the kernel
-  int64_t offset;  // in the source
+  int64_t offset;  // in the source, from what the first tap sees
+  int64_t slot;    // among the taps that see anything at all
 };
 
-/// Result i of `count` stands at out_first + out_step * i and sees, by each tap, place in_first + in_step * i + offset.
-struct Axis {
-  int64_t count, out_first, out_step, in_first, in_step;
-  std::vector<Tap> taps;
-  int64_t lowest = 0, highest = 0;  // offsets of the taps
+/// Where a result stands, and what its first tap sees.
+struct Result {
+  int64_t place, source;
+};
 
-  /// Leave out taps that never meet one of the source's places [0, size).
-  void KeepUsefulTaps(int64_t size) {
-    const auto useless = [&](const Tap& tap) {
-      const int64_t place = in_first + tap.offset;  // of result 0
-      return std::max<int64_t>(0, CeilDiv(-place, in_step)) > std::min(count - 1, FloorDiv(size - 1 - place, in_step));
-    };
-    taps.erase(std::remove_if(taps.begin(), taps.end(), useless), taps.end());
-    for (const Tap& tap : taps) {
-      lowest = &tap == &taps[0] ? tap.offset : std::min(lowest, tap.offset);
-      highest = &tap == &taps[0] ? tap.offset : std::max(highest, tap.offset);
+/// Results that see the same taps, from left to right.
+struct Kind {
+  std::vector<Tap> taps;
+  std::vector<Result> results;
+
+  bool Sees(const std::vector<Tap>& other) const {
+    const auto same = [](const Tap& a, const Tap& b) { return a.index == b.index && a.offset == b.offset; };
+    return std::equal(taps.begin(), taps.end(), other.begin(), other.end(), same);
+  }
+
+  /// The first result at `place` or after it.
+  const Result* From(int64_t place) const {
+    const auto before = [](const Result& result, int64_t p) { return result.place < p; };
+    return results.data() + (std::lower_bound(results.begin(), results.end(), place, before) - results.begin());
+  }
+};
+
+struct Span {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+
+struct Axis {
+  int64_t count;
+  std::vector<Kind> kinds;
+  std::vector<int64_t> useful;  // the taps of all kinds
+
+  /// sees(result, tap): a place of the source, or -1.
+  template <typename Sees>
+  Axis(int64_t results, int64_t taps, const Sees& sees) : count(results) {
+    std::vector<Tap> seen;
+    for (int64_t i = 0; i < results; i++) {
+      int64_t first = 0;
+      seen.clear();
+      for (int64_t t = 0; t < taps; t++) {
+        const int64_t place = sees(i, t);
+        if (place < 0) continue;
+        if (seen.empty()) first = place;
+        seen.push_back({t, place - first, 0});
+      }
+      KindOf(seen).results.push_back({i, first});
+    }
+    NumberTaps(taps);
+  }
+
+  Kind& KindOf(const std::vector<Tap>& taps) {
+    for (Kind& kind : kinds) {
+      if (kind.Sees(taps)) return kind;
+    }
+    kinds.push_back({taps, {}});
+    return kinds.back();
+  }
+
+  void NumberTaps(int64_t taps) {
+    std::vector<int64_t> slots(static_cast<size_t>(taps), -1);
+    for (const Kind& kind : kinds) {
+      for (const Tap& tap : kind.taps) slots[tap.index] = 0;
+    }
+    for (int64_t t = 0; t < taps; t++) {
+      if (slots[t] < 0) continue;
+      slots[t] = static_cast<int64_t>(useful.size());
+      useful.push_back(t);
+    }
+    for (Kind& kind : kinds) {
+      for (Tap& tap : kind.taps) tap.slot = slots[tap.index];
     }
   }
 
-  /// The first place that result i sees, and how many places some results in a row do.
-  int64_t First(int64_t i) const { return in_first + in_step * i + lowest; }
-  int64_t Reach(int64_t results) const { return in_step * (results - 1) + highest - lowest + 1; }
+  /// How many pairs of a result and a tap there are.
+  int64_t Pairs() const {
+    size_t pairs = 0;
+    for (const Kind& kind : kinds) pairs += kind.taps.size() * kind.results.size();
+    return static_cast<int64_t>(pairs);
+  }
 
-  /// Whether nothing outside of the source's places [0, size) is seen.
-  bool Inside(int64_t size) const { return First(0) >= 0 && First(0) + Reach(count) <= size; }
+  /// What results [begin, end) see of the source.
+  Span Seen(int64_t begin, int64_t end) const {
+    Span seen{kLargest, 0};
+    for (const Kind& kind : kinds) {
+      const Result *first = kind.From(begin), *last = kind.From(end) - 1;
+      if (first > last) continue;
+      for (const Tap& tap : kind.taps) {
+        seen.begin = std::min(seen.begin, first->source + tap.offset);
+        seen.end = std::max(seen.end, last->source + tap.offset + 1);
+      }
+    }
+    return seen.end ? seen : Span{0, 0};
+  }
 };
 
 struct Extents {
@@ -83,23 +154,18 @@ struct Extents {
   }
 
   Axis ToResults() const {
-    Axis axis{Results(), 0, 1, -padding, stride, {}};
-    for (int64_t t = 0; t < kernel; t++) axis.taps.push_back({t, t * dilation});
-    axis.KeepUsefulTaps(size);
-    return axis;
+    return Axis(Results(), kernel, [this](int64_t result, int64_t tap) {
+      const int64_t place = stride * result + dilation * tap - padding;
+      return place < size ? place : -1;
+    });
   }
 
-  /// Every stride-th place of the images, from `start` on.  In the padded image they lie `phase` behind the multiples
-  /// q of the stride, and result y has met one by tap t if y = q - (t * dilation - phase) / stride.
-  Axis ToImages(int64_t start) const {
-    const int64_t phase = (start + padding) % stride;
-    const int64_t first = CeilDiv(padding - phase, stride), last = FloorDiv(size - 1 + padding - phase, stride);
-    Axis axis{std::max<int64_t>(0, last - first + 1), stride * first + phase - padding, stride, first, 1, {}};
-    for (int64_t t = 0; t < kernel; t++) {
-      if ((t * dilation - phase) % stride == 0) axis.taps.push_back({t, (phase - t * dilation) / stride});
-    }
-    axis.KeepUsefulTaps(Results());
-    return axis;
+  /// A place of the images was seen, by a tap, from where stride * result + dilation * tap - padding is that place.
+  Axis ToImages() const {
+    return Axis(size, kernel, [this, results = Results()](int64_t place, int64_t tap) {
+      const int64_t at = place + padding - dilation * tap;
+      return at >= 0 && at % stride == 0 && at / stride < results ? at / stride : -1;
+    });
   }
 };
 
@@ -146,173 +212,202 @@ Problem Checked(const char* who, const Dims& images, const Dims& kernel, const D
           {images[2], kernel[1], stride[1], padding[1], dilation[1]}};
 }
 
-// ---- pieces of images, padded ---------------------------------------------------------------------------------------
+// ---- images ---------------------------------------------------------------------------------------------------------
 
-/// The strides of a view of images, safe to follow.  A view that repeats elements is refused: the work would then not be
-/// bounded by the storage.
+/// The strides of a view of images, safe to follow.  A view that repeats elements is refused: the work would then not
+/// be bounded by the storage.
 Dims CheckedView(const char* who, const Dims& shape, const Dims& strides, int64_t offset, const Buffer& storage) {
-  if (CheckedSize(who, shape) > storage.size()) Refuse(who, "a view " + Text(shape) + " of " + std::to_string(storage.size()) + " elements");
+  if (CheckedSize(who, shape) > storage.size()) {
+    Refuse(who, "a view " + Text(shape) + " of " + std::to_string(storage.size()) + " elements");
+  }
   return CheckedStrides(who, shape, strides, offset, storage.size());
 }
+
+struct Layout {
+  int64_t image, row, column, channel;
+};
 
 /// A view (N, H, W, C).
 template <typename T>
 struct Images {
   const T* data;
-  std::array<int64_t, 4> shape, strides;
+  std::array<int64_t, 4> shape;
+  Layout at;
 
-  Images(const Buffer& buffer, const Dims& dims, const Dims& steps, int64_t offset)
+  Images(const Buffer& buffer, const Dims& dims, const Dims& strides, int64_t offset)
       : data(buffer.as<T>() + offset), shape{dims[0], dims[1], dims[2], dims[3]},
-        strides{steps[0], steps[1], steps[2], steps[3]} {}
+        at{strides[0], strides[1], strides[2], dims[3] == 1 ? 1 : strides[3]} {}
 
-  /// Whether every channel is a plane of its own, with pixels side by side: N C H W.
-  bool Planar() const { return strides[2] == 1 && strides[3] != 1; }
-
-  /// The same images with one channel.
-  Images Plane(int64_t channel) const {
-    Images plane = *this;
-    plane.data += channel * strides[3];
-    plane.shape[3] = plane.strides[3] = 1;
-    return plane;
-  }
-
-  /// Copy one row of pixels, from place `first` on, to `width` pixels; zeros where there is none.
-  void CopyRow(int64_t image, int64_t row, int64_t first, int64_t width, T* to) const {
-    const int64_t channels = shape[3];
-    if (row < 0 || row >= shape[1]) return std::fill_n(to, width * channels, T(0)), void();
-    const int64_t begin = std::clamp<int64_t>(-first, 0, width);
-    const int64_t end = std::clamp<int64_t>(shape[2] - first, begin, width);
-    std::fill_n(to, begin * channels, T(0));
-    const T* from = data + image * strides[0] + row * strides[1] + (first + begin) * strides[2];
-    CopyPixels(from, end - begin, to + begin * channels);
-    std::fill_n(to + end * channels, (width - end) * channels, T(0));
-  }
-
-  void CopyPixels(const T* from, int64_t count, T* to) const {
-    const int64_t channels = shape[3];
-    if (strides[3] == 1 && strides[2] == channels) {
-      std::copy_n(from, count * channels, to);
-    } else if (strides[3] == 1) {
-      for (int64_t i = 0; i < count; i++) std::copy_n(from + i * strides[2], channels, to + i * channels);
-    } else {
-      for (int64_t c = 0; c < channels; c++) {
-        for (int64_t i = 0; i < count; i++) to[i * channels + c] = from[i * strides[2] + c * strides[3]];
-      }
-    }
-  }
+  int64_t Bytes() const { return shape[1] * shape[2] * shape[3] * static_cast<int64_t>(sizeof(T)); }  // of one
 };
 
-/// Where things lie in a padded piece, or in the images themselves if they need no padding.
-struct Layout {
-  int64_t image, row, column, channel;
-};
-
-/// Some results: those of some images, or of some rows of one.
+/// Some results: those of some images, or of some rows of one; and the rows of the source that they see.
 struct Piece {
   int64_t image, images, row, rows;
+  Span seen;
+
+  bool Like(const Piece& other) const { return images == other.images && row == other.row && rows == other.rows; }
 };
 
-/// How the results are cut into pieces.
-template <typename T>
+/// How the results are cut into pieces, as equal as can be.
 class Pieces {
  public:
-  /// At least `wanted` pieces, if there is enough to do, each of about `bytes` of images.
-  Pieces(const Images<T>& source, const Axis& rows, const Axis& columns, bool channelwise, int64_t bytes, int64_t wanted)
-      : source_(source),
-        rows_(rows),
-        columns_(columns),
-        width_(columns.Reach(columns.count)),
-        planes_(source.Planar() && !channelwise ? source.shape[3] : 1) {
-    const int64_t images = source.shape[0], channels = source.shape[3];
-    copied_ = source.strides[3] != 1 || !rows.Inside(source.shape[1]) || !columns.Inside(source.shape[2]);
-    const int64_t row = CheckedSize("convolution", {width_, channels, static_cast<int64_t>(sizeof(T))});
-    const int64_t image = CheckedSize("convolution", {row, rows.Reach(rows.count)});
-    images_ = std::clamp<int64_t>(std::min(bytes / std::max<int64_t>(image, 1), CeilDiv(images, wanted)), 1, images);
-    images_ = CeilDiv(images, RoundUp(CeilDiv(images, images_), wanted));  // as many pieces for each thread
-    bands_ = images_ > 1 ? 1 : std::min(rows.count, std::max(CeilDiv(image, bytes), CeilDiv(wanted, images)));
-    band_ = CeilDiv(rows.count, bands_);
-    bands_ = CeilDiv(rows.count, band_);
-    const int64_t height = rows.Reach(band_);
-    layout_ = planes_ > 1 ? Layout{channels * height * width_, width_, 1, height * width_}
-              : copied_   ? Layout{height * width_ * channels, width_ * channels, channels, 1}
-                          : Layout{source.strides[0], source.strides[1], source.strides[2], 1};
+  /// At least `wanted` pieces, if there is enough to do, and a multiple of it; each sees about kPieceBytes of images.
+  Pieces(int64_t images, int64_t image_bytes, const Axis& rows, int64_t wanted) : images_(images), rows_(rows.count) {
+    const int64_t fit = std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(image_bytes, 1), 1, images);
+    groups_ = std::min(RoundUp(CeilDiv(images, fit), wanted), images);
+    const int64_t bands = groups_ < images ? 1 : std::max(CeilDiv(image_bytes, kPieceBytes), CeilDiv(wanted, images));
+    bands_ = std::clamp<int64_t>(bands, 1, rows_);
+    for (int64_t band = 0; band < bands_; band++) seen_.push_back(rows.Seen(Row(band), Row(band + 1)));
   }
 
-  int64_t count() const { return CeilDiv(source_.shape[0], images_) * bands_; }
-  int64_t most_pixels() const { return images_ * band_ * columns_.count; }
-  const Layout& layout() const { return layout_; }
-  bool copied() const { return copied_; }
-  size_t scratch_size() const { return copied_ ? static_cast<size_t>(images_ * layout_.image) : 0; }
+  int64_t count() const { return groups_ * bands_; }
+  int64_t most_images() const { return CeilDiv(images_, groups_); }
+  int64_t most_rows() const { return CeilDiv(rows_, bands_); }
+  int64_t most_seen() const {
+    int64_t most = 0;
+    for (const Span& seen : seen_) most = std::max(most, seen.size());
+    return most;
+  }
 
   Piece operator[](int64_t i) const {
-    const int64_t image = i / bands_ * images_, row = i % bands_ * band_;
-    return {image, std::min(images_, source_.shape[0] - image), row, std::min(band_, rows_.count - row)};
+    const int64_t image = Image(i / bands_), band = i % bands_, row = Row(band);
+    return {image, Image(i / bands_ + 1) - image, row, Row(band + 1) - row, seen_[band]};
   }
 
-  /// Rows of pixels to copy, and the copying of some of them.
-  int64_t SourceRows(const Piece& piece) const { return piece.images * planes_ * rows_.Reach(piece.rows); }
-  void Copy(const Piece& piece, int64_t begin, int64_t end, T* scratch) const {
-    const int64_t reach = rows_.Reach(piece.rows);
-    for (int64_t i = begin; i < end; i++) {
-      const int64_t plane = i / reach, row = i % reach;
-      const Images<T> source = planes_ > 1 ? source_.Plane(plane % planes_) : source_;
-      source.CopyRow(piece.image + plane / planes_, rows_.First(piece.row) + row, columns_.First(0), width_,
-                     scratch + plane * (layout_.image / planes_) + row * layout_.row);
+ private:
+  int64_t Image(int64_t group) const { return images_ * group / groups_; }
+  int64_t Row(int64_t band) const { return rows_ * band / bands_; }
+
+  int64_t images_, rows_, groups_, bands_;
+  std::vector<Span> seen_;
+};
+
+/// Images as the loops read them: where they lie, if that will do; else some rows of them, copied with channels last.
+template <typename T>
+class Source {
+ public:
+  Source(const Images<T>& images, bool in_place, const Pieces& pieces, int64_t rows)
+      : images_(images), in_place_(in_place) {
+    const int64_t channels = images.shape[3], row = images.shape[2] * channels;
+    layout = in_place ? images.at : Layout{CheckedSize("convolution", {rows, row}), row, channels, 1};
+    const Dims room{pieces.most_images(), layout.image, static_cast<int64_t>(sizeof(T))};
+    size_ = in_place ? 0 : static_cast<size_t>(CheckedSize("convolution", room)) / sizeof(T);
+  }
+
+  Layout layout;
+
+  /// These rows of a piece's images: where the first of them begins.  `scratch` holds the copy, and some elements more,
+  /// so that whole vectors may be read.
+  const T* Rows(const Piece& piece, const Span& rows, int64_t more, Scratch& scratch) const {
+    const T* from = images_.data + piece.image * images_.at.image + rows.begin * images_.at.row;
+    if (in_place_) return from;
+    T* to = scratch.Get<T>(size_ + static_cast<size_t>(more));
+    for (int64_t n = 0; n < piece.images; n++) {
+      CopyRows(from + n * images_.at.image, rows.size(), to + n * layout.image);
+    }
+    return to;
+  }
+
+ private:
+  void CopyRows(const T* from, int64_t rows, T* to) const {
+    const Layout& at = images_.at;
+    const int64_t columns = images_.shape[2], channels = images_.shape[3];
+    const bool one = at.row == columns * at.column;  // all rows are like one long one
+    for (int64_t y = 0; y < rows; y += one ? rows : 1) {
+      loops_.copy(from + y * at.row, at.column, at.channel, one ? rows * columns : columns, channels,
+                  to + y * layout.row, channels);
     }
   }
 
-  /// Where the taps' offsets count from.
-  const T* Origin(const Piece& piece, const T* scratch) const {
-    if (copied_) return scratch;
-    const Layout& at = layout_;
-    return source_.data + piece.image * at.image + rows_.First(piece.row) * at.row + columns_.First(0) * at.column;
+  const Images<T>& images_;
+  const bool in_place_;
+  const ConvolutionLoops<T> loops_ = NEEDLE_DISPATCH(LoopsOfConvolution<T>)();
+  size_t size_;
+};
+
+// ---- results that see the same taps ---------------------------------------------------------------------------------
+
+/// Results of one kind of rows and one of columns; the taps that they see, each with its channels: where in a window,
+/// and `other` a place in the kernel.
+struct Part {
+  const Kind *rows, *columns;
+  std::vector<Place> taps;
+
+  size_t MostPixels(const Pieces& pieces) const {
+    const int64_t most = std::min(pieces.most_rows(), static_cast<int64_t>(rows->results.size()));
+    return static_cast<size_t>(pieces.most_images() * most) * columns->results.size();
   }
 
-  /// For each pixel of the piece, in order: where its window begins, and where its result stands.
-  void Windows(const Piece& piece, int64_t* windows) const {
+  /// For each pixel of the part in a piece: where its window begins, and where in `out` it stands.
+  Place* Pixels(const Piece& piece, int64_t first_row, const Layout& source, const Layout& out, Place* pixels) const {
+    const Result *begin = rows->From(piece.row), *end = rows->From(piece.row + piece.rows);
     for (int64_t n = 0; n < piece.images; n++) {
-      for (int64_t y = 0; y < piece.rows; y++) {
-        const int64_t row = n * layout_.image + y * rows_.in_step * layout_.row;
-        for (int64_t x = 0; x < columns_.count; x++) *windows++ = row + x * columns_.in_step * layout_.column;
+      for (const Result* y = begin; y < end; y++) {
+        const int64_t from = n * source.image + (y->source - first_row) * source.row;
+        const int64_t to = n * out.image + (y->place - piece.row) * out.row;
+        for (const Result& x : columns->results) {
+          *pixels++ = {from + x.source * source.column, to + x.place * out.column};
+        }
       }
     }
+    return pixels;
   }
+};
 
-  void Results(const Piece& piece, const Layout& out, int64_t* results) const {
-    for (int64_t n = 0; n < piece.images; n++) {
-      for (int64_t y = 0; y < piece.rows; y++) {
-        const int64_t row = (piece.image + n) * out.image + (rows_.out_first + (piece.row + y) * rows_.out_step) * out.row;
-        for (int64_t x = 0; x < columns_.count; x++) {
-          *results++ = row + (columns_.out_first + x * columns_.out_step) * out.column;
+/// All parts; in the kernel, tap (i, j) of channel c stands at kernel(i, j) + c * step.
+template <typename PlaceOfTap>
+std::vector<Part> PartsOf(const Axis& rows, const Axis& columns, const Layout& source, int64_t channels, int64_t step,
+                          const PlaceOfTap& kernel) {
+  std::vector<Part> parts;
+  for (const Kind& row : rows.kinds) {
+    for (const Kind& column : columns.kinds) {
+      parts.push_back({&row, &column, {}});
+      parts.back().taps.reserve(row.taps.size() * column.taps.size() * static_cast<size_t>(channels));
+      for (const Tap& i : row.taps) {
+        for (const Tap& j : column.taps) {
+          const int64_t at = i.offset * source.row + j.offset * source.column, to = kernel(i, j);
+          for (int64_t c = 0; c < channels; c++) {
+            parts.back().taps.push_back({at + c * source.channel, to + c * step});
+          }
         }
       }
     }
   }
+  return parts;
+}
 
-  /// For each tap, and for each of its channels: where it lies in a window.
-  std::vector<int64_t> TapPlaces(int64_t channels) const {
-    std::vector<int64_t> places;
-    for (const Tap& i : rows_.taps) {
-      for (const Tap& j : columns_.taps) {
-        const int64_t at = (i.offset - rows_.lowest) * layout_.row + (j.offset - columns_.lowest) * layout_.column;
-        for (int64_t c = 0; c < channels; c++) places.push_back(at + c * layout_.channel);
-      }
-    }
-    return places;
+/// The pixels of all parts of a piece, listed anew only if the last piece was of another form.
+class Pixels {
+ public:
+  Pixels(const std::vector<Part>& parts, const Pieces& pieces) : parts_(parts), ends_(parts.size()) {
+    size_t most = 0;
+    for (const Part& part : parts) most += part.MostPixels(pieces);
+    places_ = scratch_.Get<Place>(most);
   }
 
+  void List(const Piece& piece, int64_t first_row, const Layout& source, const Layout& out) {
+    if (piece.Like(listed_)) return;
+    listed_ = piece;
+    Place* end = places_;
+    for (size_t p = 0; p < parts_.size(); p++) ends_[p] = end = parts_[p].Pixels(piece, first_row, source, out, end);
+  }
+
+  const Place* Begin(size_t part) const { return part ? ends_[part - 1] : places_; }
+  int64_t Count(size_t part) const { return ends_[part] - Begin(part); }
+
  private:
-  const Images<T>& source_;
-  const Axis &rows_, &columns_;
-  int64_t width_, planes_, images_, bands_, band_;
-  bool copied_;
-  Layout layout_;
+  const std::vector<Part>& parts_;
+  std::vector<Place*> ends_;
+  Scratch scratch_;
+  Place* places_;
+  Piece listed_{0, 0, 0, 0, {0, 0}};
 };
 
-// ---- the packed factor ----------------------------------------------------------------------------------------------
+// ---- the other factor -----------------------------------------------------------------------------------------------
 
-/// How one factor is packed: panels of a few columns, one after the other for each group; but for a depthwise
-/// convolution a plain matrix with a column for each channel.
+/// How one factor is read: for each group, panels of a few columns; but for a depthwise convolution a plain matrix with
+/// a column for each channel.
 template <typename T>
 struct Panels {
   Panels(const Problem& problem, int64_t group_columns)
@@ -320,7 +415,7 @@ struct Panels {
         channelwise(problem.Channelwise()),
         groups(channelwise ? 1 : problem.groups),
         columns(channelwise ? problem.groups : group_columns),
-        width(channelwise ? columns : loops.tile_columns),
+        width(channelwise ? columns : std::min(RoundUp(columns, loops.lanes), loops.tile_columns)),
         group_count(CeilDiv(columns, width)) {}
 
   ConvolutionLoops<T> loops;
@@ -328,32 +423,16 @@ struct Panels {
   int64_t groups, columns, width, group_count;  // columns of a group and of a panel; panels of a group
 
   int64_t count() const { return groups * group_count; }
-  size_t Size(int64_t depth) const { return static_cast<size_t>(count() * width * depth); }
+  int64_t AllColumns() const { return groups * columns; }
   int64_t Group(int64_t panel) const { return panel / group_count; }
   int64_t FirstColumn(int64_t panel) const { return Group(panel) * columns + panel % group_count * width; }
   int64_t Columns(int64_t panel) const { return std::min(width, columns - panel % group_count * width); }
-
-  /// Pack `rows` rows, of every group, as the rows [at, at + rows) of panels with `depth` rows.
-  void Pack(const T* from, int64_t row, int64_t column, int64_t group, int64_t rows, T* packed, int64_t depth,
-            int64_t at) const {
-    for (int64_t g = 0; !channelwise && g < groups; g++) {
-      T* to = packed + (g * group_count * depth + at) * width;
-      loops.pack(from + g * group, row, column, rows, columns, to, width * depth);
-    }
-    for (int64_t k = 0; channelwise && k < rows; k++) {
-      for (int64_t j = 0; j < columns; j++) packed[(at + k) * columns + j] = from[k * row + j * group];
-    }
-  }
-
   MultiplyGathered<T> Multiply() const { return channelwise ? loops.multiply_channelwise : loops.multiply; }
 
-  /// out (+)= the sums of a panel's columns over its rows [first, first + rows).
-  void SumColumns(const T* panel, int64_t rows, int64_t panel_columns, T* out, bool accumulate) const {
-    if (!channelwise) return loops.sum_panel(panel, rows, panel_columns, out, accumulate);
-    if (!accumulate) std::fill_n(out, panel_columns, T(0));
-    for (int64_t k = 0; k < rows; k++) {
-      for (int64_t j = 0; j < panel_columns; j++) out[j] += panel[k * panel_columns + j];
-    }
+  /// Whether images can be read where they lie, as the factor that is taken number by number.
+  bool ReadsInPlace(const Images<T>& images) const {
+    const Layout& at = images.at;
+    return at.channel == 1 || (!channelwise && at.column == 1 && images.shape[3] <= kFewChannels);
   }
 };
 
@@ -364,7 +443,8 @@ int64_t ThreadsFor(int64_t work) {
 
 // ---- results, and gradients of images -------------------------------------------------------------------------------
 
-/// The kernel as a product wants it: element (k, j) of group g by tap t stands at t * tap + k * row + j * column + g * group.
+/// The kernel as a product wants it: element (k, j) of group g by tap t stands at
+/// t * tap + k * row + j * column + g * group.
 template <typename T>
 struct Weights {
   const T* data;
@@ -383,167 +463,250 @@ struct Target {
 template <typename T>
 class ImagesTimesKernel {
  public:
-  ImagesTimesKernel(const Problem& problem, const Images<T>& source, const Axis& rows, const Axis& columns,
+  ImagesTimesKernel(const Problem& problem, const Images<T>& images, const Axis& rows, const Axis& columns,
                     const Weights<T>& weights, int64_t group_results, const Target<T>& out)
       : problem_(problem),
         rows_(rows),
         columns_(columns),
+        weights_(weights),
         out_(out),
         panels_(problem, group_results),
-        channels_(source.shape[3] / problem.groups),
-        depth_(static_cast<int64_t>(rows.taps.size() * columns.taps.size()) * channels_),
-        threads_(ThreadsFor(source.shape[0] * rows.count * columns.count * depth_ * panels_.groups * panels_.columns)),
-        pieces_(source, rows, columns, panels_.channelwise, kPieceBytes, threads_),
-        depths_(pieces_.TapPlaces(channels_)) {
-    PackKernel(weights);
+        channels_(images.shape[3] / problem.groups),
+        depth_(static_cast<int64_t>(rows.useful.size() * columns.useful.size()) * channels_),
+        threads_(ThreadsFor(images.shape[0] * rows.Pairs() * columns.Pairs() * channels_ * panels_.AllColumns())),
+        packed_(Packs(images.shape[0] * rows.count * columns.count)),
+        pieces_(images.shape[0], images.Bytes(), rows, threads_),
+        source_(images, panels_.ReadsInPlace(images), pieces_, pieces_.most_seen()) {
+    if (packed_) PackKernel();
   }
 
   void Run() const {
-    ParallelFor(pieces_.count(), CeilDiv(pieces_.count(), threads_), [&](int64_t begin, int64_t end) {
-      Scratch padded, places;
-      for (int64_t p = begin; p < end; p++) {
-        T* scratch = padded.Get<T>(pieces_.scratch_size());
-        RunPiece(pieces_[p], scratch, places.Get<int64_t>(static_cast<size_t>(2 * pieces_.most_pixels())));
-      }
+    ParallelFor(pieces_.count(), pieces_.count() / threads_, [&](int64_t begin, int64_t end) {
+      const std::vector<Part> parts = Parts();  // lists of its own for each thread, close to it
+      Scratch copy;
+      Pixels pixels(parts, pieces_);
+      for (int64_t p = begin; p < end; p++) RunPiece(pieces_[p], parts, pixels, copy);
     });
   }
 
  private:
-  void PackKernel(const Weights<T>& weights) {
-    packed_ = scratch_.Get<T>(panels_.Size(depth_));
-    int64_t at = 0;
-    for (const Tap& i : rows_.taps) {
-      for (const Tap& j : columns_.taps) {
-        const T* from = weights.data + (i.index * problem_.columns.kernel + j.index) * weights.tap;
-        panels_.Pack(from, weights.row, weights.column, weights.group, channels_, packed_, depth_, at);
-        at += channels_;
+  // ---- the kernel: where it lies if its rows can be read there and each is not read often, else packed
+
+  bool Packs(int64_t pixels) const {
+    const bool readable = panels_.channelwise || (weights_.column == 1 && panels_.columns % panels_.loops.lanes == 0);
+    return !readable || (panels_.columns > panels_.width && pixels >= kManyPixels);
+  }
+
+  /// Panels, one after the other, of depth_ rows: the useful taps with their channels.
+  void PackKernel() {
+    T* to = scratch_.Get<T>(static_cast<size_t>(panels_.count() * panels_.width * depth_));
+    panels_at_ = to;
+    for (int64_t i : rows_.useful) {
+      for (int64_t j : columns_.useful) {
+        for (int64_t panel = 0; panel < panels_.count(); panel++) {
+          PackTap(i, j, panel, to + panel * depth_ * panels_.width);
+        }
+        to += channels_ * panels_.width;
       }
     }
   }
 
-  void RunPiece(const Piece& piece, T* scratch, int64_t* windows) const {
-    const int64_t pixels = piece.images * piece.rows * columns_.count;
-    if (pieces_.copied()) pieces_.Copy(piece, 0, pieces_.SourceRows(piece), scratch);
-    pieces_.Windows(piece, windows);
-    pieces_.Results(piece, out_.layout, windows + pixels);
-    for (int64_t k = 0; k == 0 || k < depth_; k += kDepth) {
-      for (int64_t panel = 0; panel < panels_.count(); panel++) {
-        Multiply(pieces_.Origin(piece, scratch), windows, pixels, panel, k);
+  void PackTap(int64_t i, int64_t j, int64_t panel, T* to) const {
+    const int64_t columns = panels_.Columns(panel), width = panels_.width;
+    const T* from = InKernel(panel) + (i * problem_.columns.kernel + j) * weights_.tap;
+    panels_.loops.copy(from, weights_.row, weights_.column, channels_, columns, to, width);
+    for (int64_t k = 0; k < channels_ && columns < width; k++) {
+      std::fill(to + k * width + columns, to + (k + 1) * width, T(0));
+    }
+  }
+
+  const T* InKernel(int64_t panel) const {
+    const int64_t column = panel % panels_.group_count * panels_.width;
+    return weights_.data + panels_.Group(panel) * weights_.group + column * weights_.column;
+  }
+
+  const T* Panel(int64_t panel) const { return packed_ ? panels_at_ + panel * depth_ * panels_.width : InKernel(panel); }
+
+  std::vector<Part> Parts() const {
+    const int64_t row = packed_ ? panels_.width : weights_.row, tap = packed_ ? channels_ * row : weights_.tap;
+    const int64_t taps = packed_ ? static_cast<int64_t>(columns_.useful.size()) : problem_.columns.kernel;
+    return PartsOf(rows_, columns_, source_.layout, channels_, row, [&](const Tap& i, const Tap& j) {
+      return (packed_ ? i.slot * taps + j.slot : i.index * taps + j.index) * tap;
+    });
+  }
+
+  // ---- the product
+
+  void RunPiece(const Piece& piece, const std::vector<Part>& parts, Pixels& pixels, Scratch& copy) const {
+    const T* x = source_.Rows(piece, piece.seen, 0, copy);
+    T* out = out_.data + piece.image * out_.layout.image + piece.row * out_.layout.row;
+    pixels.List(piece, piece.seen.begin, source_.layout, out_.layout);
+    for (size_t p = 0; p < parts.size(); p++) {
+      const int64_t depth = static_cast<int64_t>(parts[p].taps.size());
+      for (int64_t k = 0; k == 0 || k < depth; k += kDepth) {
+        for (int64_t panel = 0; panel < panels_.count(); panel++) {
+          Multiply(x, pixels.Begin(p), pixels.Count(p), parts[p].taps, panel, k, out);
+        }
       }
     }
   }
 
-  /// Rows [k, k + kDepth) of a panel.
-  void Multiply(const T* origin, const int64_t* windows, int64_t pixels, int64_t panel, int64_t k) const {
-    const int64_t column = panels_.FirstColumn(panel), rows = std::min(kDepth, depth_ - k);
-    const bool last = k + rows == depth_;
+  /// Steps [k, k + kDepth) of the sums for one panel.
+  void Multiply(const T* x, const Place* pixels, int64_t count, const std::vector<Place>& taps, int64_t panel,
+                int64_t k, T* out) const {
+    const int64_t column = panels_.FirstColumn(panel), depth = static_cast<int64_t>(taps.size());
+    const bool last = k + kDepth >= depth;
     const Finish<T> finish{k > 0, last && out_.bias ? out_.bias + column : nullptr, last && out_.relu};
-    panels_.Multiply()(origin + panels_.Group(panel) * channels_ * pieces_.layout().channel, windows, pixels, depths_.data() + k, rows,
-                       packed_ + (panel * depth_ + k) * panels_.width, out_.data + column, windows + pixels,
-                       panels_.Columns(panel), finish);
+    panels_.Multiply()(x + panels_.Group(panel) * channels_ * source_.layout.channel, pixels, count, taps.data() + k,
+                       std::min(kDepth, depth - k), Panel(panel), out + column, panels_.Columns(panel), finish);
   }
 
   const Problem& problem_;
   const Axis &rows_, &columns_;
+  const Weights<T>& weights_;
   const Target<T>& out_;
   const Panels<T> panels_;
   const int64_t channels_, depth_, threads_;
-  const Pieces<T> pieces_;
-  const std::vector<int64_t> depths_;
+  const bool packed_;
+  const Pieces pieces_;
+  const Source<T> source_;
   Scratch scratch_;
-  T* packed_;
+  const T* panels_at_ = nullptr;
 };
 
 // ---- gradients of kernels -------------------------------------------------------------------------------------------
 
-/// Windows, turned, times the gradient of the results: threads share the taps and filters, and go through the pixels
-/// together, piece by piece.
+/// Windows, turned, times the gradient of the results.  The sums over pixels are cut into chunks, what is to be summed
+/// into panels and rows (a tap and a channel), and all of these are shared by the threads; at last the chunks are added.
 template <typename T>
 class WindowsTimesGradient {
  public:
-  WindowsTimesGradient(const Problem& problem, const Images<T>& source, const Images<T>& grad, const Axis& rows,
+  WindowsTimesGradient(const Problem& problem, const Images<T>& images, const Images<T>& grad, const Axis& rows,
                        const Axis& columns, T* out, T* bias_out)
-      : problem_(problem),
-        grad_(grad),
+      : rows_(rows),
         columns_(columns),
+        kernel_columns_(problem.columns.kernel),
         out_(out),
         bias_out_(bias_out),
         panels_(problem, problem.filters / problem.groups),
         channels_(problem.channels / problem.groups),
-        threads_(ThreadsFor(problem.Work())),
-        pieces_(source, rows, columns, panels_.channelwise, kSharedBytes, 1),
-        places_(pieces_.TapPlaces(channels_)) {
-    for (const Tap& i : rows.taps) {
-      for (const Tap& j : columns.taps) {
-        for (int64_t c = 0; c < channels_; c++) {
-          outs_.push_back(((i.index * problem.columns.kernel + j.index) * channels_ + c) * problem.filters);
+        filters_(problem.filters),
+        weights_(problem.rows.kernel * problem.columns.kernel * channels_ * filters_),
+        threads_(ThreadsFor(images.shape[0] * rows.Pairs() * columns.Pairs() * channels_ * filters_)),
+        chunks_(Chunks(images.shape[0] * rows.count * columns.count)),
+        pieces_(images.shape[0], images.Bytes(), rows, chunks_),
+        images_(images, panels_.ReadsInPlace(images), pieces_, pieces_.most_seen()),
+        grad_(grad, InPlace(grad), pieces_, pieces_.most_rows()) {
+    for (int64_t i : rows.useful) {
+      for (int64_t j : columns.useful) {
+        for (int64_t c = 0; c < channels_; c++) outs_.push_back(OutPlace(i, j) + c * filters_);
+      }
+    }
+  }
+
+  void Run() {
+    const int64_t room = (chunks_ - 1) * (weights_ + filters_), tasks = panels_.count() * OutRows();  // of a chunk
+    sums_ = scratch_.Get<T>(static_cast<size_t>(room));
+    std::fill_n(sums_, room, T(0));
+    ParallelFor(chunks_ * tasks, chunks_ * tasks / threads_, [&](int64_t begin, int64_t end) {
+      const std::vector<Part> parts = Parts();
+      Scratch images, grad;
+      Pixels pixels(parts, pieces_);
+      for (int64_t chunk = begin / tasks; chunk * tasks < end; chunk++) {
+        const Span mine{std::max<int64_t>(begin - chunk * tasks, 0), std::min(end - chunk * tasks, tasks)};
+        for (int64_t p = FirstPiece(chunk); p < FirstPiece(chunk + 1); p++) {
+          RunPiece(pieces_[p], chunk, mine, parts, pixels, images, grad);
+        }
+      }
+    });
+    AddChunks();
+  }
+
+ private:
+  int64_t OutPlace(int64_t i, int64_t j) const { return (i * kernel_columns_ + j) * channels_ * filters_; }
+  std::vector<Part> Parts() const {
+    return PartsOf(rows_, columns_, images_.layout, channels_, filters_,
+                   [this](const Tap& i, const Tap& j) { return OutPlace(i.index, j.index); });
+  }
+
+  int64_t OutRows() const { return std::max<int64_t>(static_cast<int64_t>(outs_.size()), 1); }  // the bias has one, too
+  int64_t FirstPiece(int64_t chunk) const { return pieces_.count() * chunk / chunks_; }
+  T* Sums(int64_t chunk) const { return chunk ? sums_ + (chunk - 1) * (weights_ + filters_) : out_; }
+  T* BiasSums(int64_t chunk) const { return chunk ? Sums(chunk) + weights_ : bias_out_; }
+
+  int64_t Chunks(int64_t pixels) const {
+    const int64_t fit = kChunkBytes / static_cast<int64_t>(sizeof(T)) / (weights_ + filters_);
+    return std::clamp<int64_t>(std::min(pixels / kChunkPixels, fit), 1, kChunks);
+  }
+
+  bool InPlace(const Images<T>& grad) const {
+    return grad.at.channel == 1 && (panels_.channelwise || panels_.columns % panels_.loops.lanes == 0);
+  }
+
+  /// What a piece adds to the sums of a chunk, for these of its tasks.
+  void RunPiece(const Piece& piece, int64_t chunk, const Span& tasks, const std::vector<Part>& parts, Pixels& pixels,
+                Scratch& images_copy, Scratch& grad_copy) const {
+    const T* x = images_.Rows(piece, piece.seen, 0, images_copy);
+    const T* grad = grad_.Rows(piece, {piece.row, piece.row + piece.rows}, panels_.width, grad_copy);
+    pixels.List(piece, piece.seen.begin, images_.layout, grad_.layout);
+    for (size_t p = 0; p < parts.size(); p++) {
+      for (int64_t k = 0; k < pixels.Count(p); k += kDepth) {
+        const Place* steps = pixels.Begin(p) + k;
+        const int64_t depth = std::min(kDepth, pixels.Count(p) - k);
+        for (int64_t panel = tasks.begin / OutRows(); panel * OutRows() < tasks.end; panel++) {
+          const Span rows{std::max<int64_t>(tasks.begin - panel * OutRows(), 0),
+                          std::min(tasks.end - panel * OutRows(), OutRows())};
+          AddBias(grad, steps, depth, panel, rows, chunk);
+          Multiply(x, grad, steps, depth, parts[p].taps, panel, rows, chunk);
         }
       }
     }
   }
 
-  void Run() const {
-    Scratch padded, packed, places;
-    T* scratch = padded.Get<T>(pieces_.scratch_size());
-    T* panels = packed.Get<T>(panels_.Size(pieces_.most_pixels()));
-    int64_t* windows = places.Get<int64_t>(static_cast<size_t>(pieces_.most_pixels()));
-    const int64_t tile = panels_.loops.tile_rows, strips = std::max<int64_t>(CeilDiv(taps(), tile), 1), tasks = strips * panels_.count();
-    for (int64_t p = 0; p < pieces_.count(); p++) {
-      Prepare(pieces_[p], scratch, panels, windows);
-      ParallelFor(tasks, CeilDiv(tasks, threads_), [&](int64_t begin, int64_t end) {
-        for (int64_t k = 0; k < Pixels(pieces_[p]); k += kDepth) {
-          for (int64_t task = begin; task < end; task++) {
-            Multiply(pieces_[p], scratch, panels, windows, task % strips * tile, task / strips, k);
-          }
-        }
-      });
-    }
+  void AddBias(const T* grad, const Place* steps, int64_t depth, int64_t panel, const Span& rows, int64_t chunk) const {
+    const int64_t column = panels_.FirstColumn(panel);
+    if (!bias_out_ || rows.begin) return;
+    panels_.loops.sum_columns(grad + column, steps, depth, panels_.Columns(panel), BiasSums(chunk) + column);
   }
 
- private:
-  int64_t taps() const { return static_cast<int64_t>(outs_.size()); }
-  int64_t Pixels(const Piece& piece) const { return piece.images * piece.rows * columns_.count; }
+  /// For those of the taps that are among the rows.
+  void Multiply(const T* x, const T* grad, const Place* steps, int64_t depth, const std::vector<Place>& taps,
+                int64_t panel, const Span& rows, int64_t chunk) const {
+    const int64_t column = panels_.FirstColumn(panel);
+    const Place *first = FirstTap(taps, rows.begin), *last = FirstTap(taps, rows.end);
+    panels_.Multiply()(x + panels_.Group(panel) * channels_ * images_.layout.channel, first, last - first, steps, depth,
+                       grad + column, Sums(chunk) + column, panels_.Columns(panel), {true, nullptr, false});
+  }
 
-  /// Pad a piece of the images, and pack the gradient of its results.
-  void Prepare(const Piece& piece, T* scratch, T* panels, int64_t* windows) const {
-    pieces_.Windows(piece, windows);
-    const int64_t rows = pieces_.copied() ? pieces_.SourceRows(piece) : 0, packs = piece.images * piece.rows;
-    ParallelFor(rows + packs, CeilDiv(rows + packs, threads_), [&](int64_t begin, int64_t end) {
-      pieces_.Copy(piece, std::min(begin, rows), std::min(end, rows), scratch);
-      for (int64_t i = std::max<int64_t>(begin - rows, 0); i < end - rows; i++) PackGradient(piece, i, panels);
+  /// The first of the taps that belongs to row `row` of those to be summed, or to one behind it.
+  const Place* FirstTap(const std::vector<Place>& taps, int64_t row) const {
+    const Place* end = taps.data() + taps.size();
+    if (row >= static_cast<int64_t>(outs_.size())) return end;
+    const auto before = [](const Place& tap, int64_t out) { return tap.other < out; };
+    return std::lower_bound(taps.data(), end, outs_[row], before);
+  }
+
+  void AddChunks() const {
+    ParallelFor(weights_, kThreadWork / chunks_, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = 1; chunk < chunks_; chunk++) Add(Sums(chunk) + begin, end - begin, out_ + begin);
     });
+    for (int64_t chunk = 1; bias_out_ && chunk < chunks_; chunk++) Add(BiasSums(chunk), filters_, bias_out_);
   }
 
-  void PackGradient(const Piece& piece, int64_t row, T* panels) const {
-    const auto& at = grad_.strides;
-    const T* from = grad_.data + (piece.image + row / piece.rows) * at[0] + (piece.row + row % piece.rows) * at[1];
-    panels_.Pack(from, at[2], at[3], (panels_.channelwise ? 1 : panels_.columns) * at[3],
-                 columns_.count, panels, Pixels(piece), row * columns_.count);
+  static void Add(const T* from, int64_t count, T* to) {
+    for (int64_t i = 0; i < count; i++) to[i] += from[i];
   }
 
-  /// The part of out in some rows of taps and one panel's columns: what pixels [k, k + kDepth) give.
-  void Multiply(const Piece& piece, const T* scratch, const T* panels, const int64_t* windows, int64_t tap,
-                int64_t panel, int64_t k) const {
-    const int64_t column = panels_.FirstColumn(panel), pixels = Pixels(piece), rows = std::min(kDepth, pixels - k);
-    const Finish<T> finish{piece.image + piece.row + k > 0, nullptr, false};
-    const T* from = panels + (panel * pixels + k) * panels_.width;
-    const T* origin = pieces_.Origin(piece, scratch) + panels_.Group(panel) * channels_ * pieces_.layout().channel;
-    panels_.Multiply()(origin, places_.data() + tap, std::min(panels_.loops.tile_rows, taps() - tap), windows + k, rows,
-                       from, out_ + column, outs_.data() + tap, panels_.Columns(panel), finish);
-    if (tap == 0 && bias_out_) {
-      panels_.SumColumns(from, rows, panels_.Columns(panel), bias_out_ + column, finish.accumulate);
-    }
-  }
-
-  const Problem& problem_;
-  const Images<T>& grad_;
-  const Axis& columns_;
+  const Axis &rows_, &columns_;
+  const int64_t kernel_columns_;
   T *out_, *bias_out_;
   const Panels<T> panels_;
-  const int64_t channels_, threads_;
-  const Pieces<T> pieces_;
-  const std::vector<int64_t> places_;
-  std::vector<int64_t> outs_;
+  const int64_t channels_, filters_, weights_, threads_, chunks_;
+  const Pieces pieces_;
+  const Source<T> images_, grad_;
+  std::vector<int64_t> outs_;  // where each row that is summed stands in the kernel
+  Scratch scratch_;
+  T* sums_;
 };
 
 // ---- what the three ask of their arguments ---------------------------------------------------------------------------
@@ -598,13 +761,8 @@ void ConvolutionToImages(const Buffer& out_grad, const Buffer& kernel, Buffer& o
     const int64_t channels = problem.channels / groups, filters = problem.filters / groups;
     const Weights<T> weights{kernel.as<T>(), channels * problem.filters, 1, problem.filters, filters};
     const Target<T> target{out.as<T>(), RowMajor(images_shape), nullptr, false};
-    for (int64_t i = 0; i < std::min(stride[0], images_shape[1]); i++) {
-      const Axis rows = problem.rows.ToImages(i);
-      for (int64_t j = 0; j < std::min(stride[1], images_shape[2]); j++) {
-        const Axis columns = problem.columns.ToImages(j);
-        ImagesTimesKernel<T>(problem, source, rows, columns, weights, channels, target).Run();
-      }
-    }
+    const Axis rows = problem.rows.ToImages(), columns = problem.columns.ToImages();
+    ImagesTimesKernel<T>(problem, source, rows, columns, weights, channels, target).Run();
   });
 }
 
@@ -623,15 +781,17 @@ void ConvolutionToKernel(const Buffer& images, const Buffer& out_grad, Buffer& o
   CheckApart(who, out_grad, out);
   if (bias_out) {
     CheckBuffer(who, "bias_out", *bias_out, problem.filters, images.dtype());
-    for (const Buffer* other : {&images, &out_grad, static_cast<const Buffer*>(&out)}) CheckApart(who, *other, *bias_out);
+    for (const Buffer* other : {&images, &out_grad, static_cast<const Buffer*>(&out)}) {
+      CheckApart(who, *other, *bias_out);
+    }
   }
   VisitOnly<FloatType>(who, images.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     T* bias_grad = bias_out ? bias_out->as<T>() : nullptr;
-    const Axis rows = problem.rows.ToResults(), columns = problem.columns.ToResults();
-    std::fill_n(out.as<T>(), out.size(), T(0));  // what no tap adds to
+    std::fill_n(out.as<T>(), out.size(), T(0));
     if (bias_grad) std::fill_n(bias_grad, problem.filters, T(0));
     if (CheckedSize(who, grad_shape) == 0) return;
+    const Axis rows = problem.rows.ToResults(), columns = problem.columns.ToResults();
     const Images<T> source(images, images_shape, strides, images_offset);
     const Images<T> grad(out_grad, grad_shape, steps, grad_offset);
     WindowsTimesGradient<T>(problem, source, grad, rows, columns, out.as<T>(), bias_grad).Run();

@@ -1,7 +1,8 @@
 // The innermost loops of convolution, made for each instruction set.
 //
-// Every product here has one factor that is never packed: its element (r, k) is x[rows[r] + depths[k]].  For the results
-// of a convolution, r is a pixel and k a tap and a channel; for the gradient of its kernel it is the other way round.
+// Every product here has one factor that is never packed: its element (r, k) is x[rows[r].x + steps[k].x].  For the
+// results of a convolution, r is a pixel and k a tap and a channel; for the gradient of its kernel it is the other way
+// round.
 #ifndef NEEDLE_KERNELS_CONVOLUTION_LOOPS_H_
 #define NEEDLE_KERNELS_CONVOLUTION_LOOPS_H_
 
@@ -19,24 +20,28 @@ struct Finish {
   bool relu;        // ... and what is below 0 becomes 0
 };
 
-/// out[outs[r] + j] = finish(Σ_k x[rows[r] + depths[k]] · panel(k, j)).
+/// Where a row of the product lies in x, and in out; or a step of its sums in x, and in the panel.
+struct Place {
+  int64_t x, other;
+};
+
+/// out[rows[r].other + j] = finish(Σ_k x[rows[r].x + steps[k].x] · panel[steps[k].other + j]) for j < columns.
 template <typename T>
-using MultiplyGathered = void (*)(const T* x, const int64_t* rows, int64_t row_count, const int64_t* depths,
-                                  int64_t depth, const T* panel, T* out, const int64_t* outs, int64_t columns,
-                                  const Finish<T>& finish);
+using MultiplyGathered = void (*)(const T* x, const Place* rows, int64_t row_count, const Place* steps, int64_t depth,
+                                  const T* panel, T* out, int64_t columns, const Finish<T>& finish);
 
 template <typename T>
 struct ConvolutionLoops {
-  int64_t tile_rows, tile_columns;
-  /// Lay a matrix out in panels of tile_columns columns, zeros beyond its edge; panels begin panel_stride apart.
-  void (*pack)(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* panels,
-               int64_t panel_stride);
-  /// For one panel: columns ≤ tile_columns.
+  int64_t tile_rows, tile_columns, lanes;
+  /// to[k * width + j] = from[k * row_stride + j * column_stride], for j < columns.
+  void (*copy)(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* to,
+               int64_t width);
+  /// For columns ≤ tile_columns; of the panel, whole vectors of `lanes` are read.
   MultiplyGathered<T> multiply;
-  /// For a panel with rows of `columns`, any number of them, and x[rows[r] + depths[k] + j]: depthwise convolution.
+  /// For any number of columns, and x[rows[r].x + steps[k].x + j]: depthwise convolution.
   MultiplyGathered<T> multiply_channelwise;
-  /// out[j] (+)= Σ_k panel(k, j) for one panel.
-  void (*sum_panel)(const T* panel, int64_t depth, int64_t columns, T* out, bool accumulate);
+  /// out[j] += Σ_k panel[steps[k].other + j].
+  void (*sum_columns)(const T* panel, const Place* steps, int64_t depth, int64_t columns, T* out);
 };
 
 NEEDLE_FOR_EACH_ISA(template <typename T> ConvolutionLoops<T> LoopsOfConvolution();)

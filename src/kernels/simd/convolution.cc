@@ -21,31 +21,71 @@ struct Loops : Simd<T> {
 
   static constexpr int64_t kTileColumns = kVectors * kLanes;
 
-  // ---- packing -----------------------------------------------------------------------------------------------------
+  // ---- copying -----------------------------------------------------------------------------------------------------
 
-  static void Pack(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* panels,
-                   int64_t panel_stride) {
-    for (int64_t first = 0; first < columns; first += kTileColumns, panels += panel_stride) {
-      for (int64_t v = 0; v < kTileColumns; v += kLanes) {
-        const T* corner = from + (first + v) * column_stride;
-        const int64_t width = Smaller(kLanes, columns - first - v);
-        if (width == kLanes && column_stride == 1) {
-          for (int64_t k = 0; k < rows; k++) Store(panels + k * kTileColumns + v, Load(corner + k * row_stride));
-        } else {
-          PackPart(corner, row_stride, column_stride, rows, width, panels + v);
-        }
-      }
+  static constexpr int64_t kQuad = 16 / static_cast<int64_t>(sizeof(T));  // so many rows of so many are turned at once
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  typedef T Quad __attribute__((vector_size(16)));
+  typedef T UnalignedQuad __attribute__((vector_size(16), aligned(sizeof(T))));
+
+  static Quad LoadQuad(const T* from) { return *reinterpret_cast<const UnalignedQuad*>(from); }
+  static void StoreQuad(T* to, Quad value) { *reinterpret_cast<UnalignedQuad*>(to) = value; }
+
+  static void Copy(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* to,
+                   int64_t width) {
+    if (column_stride == 1) {
+      for (int64_t k = 0; k < rows; k++) CopyRow(from + k * row_stride, columns, to + k * width);
+    } else if (row_stride == 1) {
+      CopyTurned(from, column_stride, rows, columns, to, width);
+    } else {
+      CopyElements(from, row_stride, column_stride, rows, columns, to, width);
     }
   }
 
-  /// `width` columns, some of them or none, of one vector of a panel.
-  static void PackPart(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t width,
-                       T* panel) {
+  static void CopyRow(const T* from, int64_t columns, T* to) {
+    int64_t j = 0;
+    for (; j + kLanes <= columns; j += kLanes) Store(to + j, Load(from + j));
+    for (; j < columns; j++) to[j] = from[j];
+  }
+
+  static void CopyElements(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns,
+                           T* to, int64_t width) {
     for (int64_t k = 0; k < rows; k++) {
-      for (int64_t j = 0; j < kLanes; j++) {
-        panel[k * kTileColumns + j] = j < width ? from[k * row_stride + j * column_stride] : T(0);
+      for (int64_t j = 0; j < columns; j++) to[k * width + j] = from[k * row_stride + j * column_stride];
+    }
+  }
+
+  /// What lies column by column: a cache line of each is used up before the next ones are read.
+  static void CopyTurned(const T* from, int64_t column_stride, int64_t rows, int64_t columns, T* to, int64_t width) {
+    const int64_t whole_rows = rows - rows % kQuad, whole = columns - columns % kQuad;
+    for (int64_t line = 0; line < whole_rows; line += kLine) {
+      const int64_t end = Smaller(line + kLine, whole_rows);
+      for (int64_t j = 0; j < whole; j += kQuad) {
+        for (int64_t k = line; k < end; k += kQuad) {
+          Turn(from + j * column_stride + k, column_stride, to + k * width + j, width);
+        }
       }
     }
+    CopyElements(from + whole * column_stride, 1, column_stride, whole_rows, columns - whole, to + whole, width);
+    CopyElements(from + whole_rows, 1, column_stride, rows - whole_rows, columns, to + whole_rows * width, width);
+  }
+
+  /// kQuad columns, `stride` apart, of kQuad elements -> kQuad rows, `width` apart.
+  static void Turn(const float* from, int64_t stride, float* to, int64_t width) {
+    const Quad a = LoadQuad(from), b = LoadQuad(from + stride), c = LoadQuad(from + 2 * stride),
+               d = LoadQuad(from + 3 * stride);
+    const Quad ab_low = NEEDLE_SHUFFLE(a, b, 0, 4, 1, 5), ab_high = NEEDLE_SHUFFLE(a, b, 2, 6, 3, 7);
+    const Quad cd_low = NEEDLE_SHUFFLE(c, d, 0, 4, 1, 5), cd_high = NEEDLE_SHUFFLE(c, d, 2, 6, 3, 7);
+    StoreQuad(to, NEEDLE_SHUFFLE(ab_low, cd_low, 0, 1, 4, 5));
+    StoreQuad(to + width, NEEDLE_SHUFFLE(ab_low, cd_low, 2, 3, 6, 7));
+    StoreQuad(to + 2 * width, NEEDLE_SHUFFLE(ab_high, cd_high, 0, 1, 4, 5));
+    StoreQuad(to + 3 * width, NEEDLE_SHUFFLE(ab_high, cd_high, 2, 3, 6, 7));
+  }
+
+  static void Turn(const double* from, int64_t stride, double* to, int64_t width) {
+    const Quad a = LoadQuad(from), b = LoadQuad(from + stride);
+    StoreQuad(to, NEEDLE_SHUFFLE(a, b, 0, 2));
+    StoreQuad(to + width, NEEDLE_SHUFFLE(a, b, 1, 3));
   }
 
   // ---- finishing a sum ---------------------------------------------------------------------------------------------
@@ -72,99 +112,118 @@ struct Loops : Simd<T> {
 
   // ---- products ----------------------------------------------------------------------------------------------------
 
-  /// A tile of `row_count` ≤ kTileRows rows and `columns` ≤ kUsed vectors.
-  template <int64_t kUsed>
-  static void MultiplyTile(const T* x, const int64_t* rows, int64_t row_count, const int64_t* depths, int64_t depth,
-                           const T* panel, T* out, const int64_t* outs, int64_t columns, const Finish<T>& finish) {
-    const T* row[kTileRows];
-    for (int64_t i = 0; i < kTileRows; i++) row[i] = x + rows[i < row_count ? i : 0];
-    Vector sum[kTileRows][kUsed] = {};
-    for (int64_t k = 0; k < depth; k++, panel += kTileColumns) {
-      const int64_t at = depths[k];
+  /// A tile of `row_count` ≤ kRows rows and `columns` ≤ kUsed vectors.
+  template <int64_t kRows, int64_t kUsed>
+  static void MultiplyTile(const T* x, const Place* rows, int64_t row_count, const Place* steps, int64_t depth,
+                           const T* panel, T* out, int64_t columns, const Finish<T>& finish) {
+    const T* row[kRows];
+    for (int64_t i = 0; i < kRows; i++) row[i] = x + rows[i < row_count ? i : 0].x;
+    Vector sum[kRows][kUsed] = {};
+    for (const Place *step = steps, *end = steps + depth; step < end; step++) {
+      const int64_t at = step->x;
+      const T* from = panel + step->other;
       Vector b[kUsed];
 #pragma GCC unroll 4
-      for (int64_t v = 0; v < kUsed; v++) b[v] = Load(panel + v * kLanes);
+      for (int64_t v = 0; v < kUsed; v++) b[v] = Load(from + v * kLanes);
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < kTileRows; i++) {
+      for (int64_t i = 0; i < kRows; i++) {
         const Vector a = row[i][at] - Vector{};  // x - 0 is x, but 0 + x would be computed: it differs for -0
 #pragma GCC unroll 4
         for (int64_t v = 0; v < kUsed; v++) sum[i][v] += a * b[v];
       }
     }
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < kTileRows; i++) {
+    for (int64_t i = 0; i < kRows; i++) {
       if (i >= row_count) break;
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kUsed; v++) {
-        StoreSome(sum[i][v], out + outs[i] + v * kLanes, columns - v * kLanes, v * kLanes, finish);
+        StoreSome(sum[i][v], out + rows[i].other + v * kLanes, columns - v * kLanes, v * kLanes, finish);
       }
     }
   }
 
-  static void Multiply(const T* x, const int64_t* rows, int64_t row_count, const int64_t* depths, int64_t depth,
-                       const T* panel, T* out, const int64_t* outs, int64_t columns, const Finish<T>& finish) {
-    const auto tile = columns > kLanes ? &MultiplyTile<kVectors> : &MultiplyTile<1>;
-    for (int64_t i = 0; i < row_count; i += kTileRows) {
-      tile(x, rows + i, Smaller(kTileRows, row_count - i), depths, depth, panel, out, outs + i, columns, finish);
+  /// Tiles of kRows rows while there are so many; what is left fits a tile of half as many, or does not.
+  template <int64_t kUsed, int64_t kRows = kTileRows>
+  static void MultiplyRows(const T* x, const Place* rows, int64_t row_count, const Place* steps, int64_t depth,
+                           const T* panel, T* out, int64_t columns, const Finish<T>& finish) {
+    for (; row_count > kRows / 2; rows += kRows, row_count -= kRows) {
+      const int64_t count = Smaller(kRows, row_count);
+      MultiplyTile<kRows, kUsed>(x, rows, count, steps, depth, panel, out, columns, finish);
     }
+    if constexpr (kRows > 1) {
+      if (row_count > 0) MultiplyRows<kUsed, kRows / 2>(x, rows, row_count, steps, depth, panel, out, columns, finish);
+    }
+  }
+
+  static void Multiply(const T* x, const Place* rows, int64_t row_count, const Place* steps, int64_t depth,
+                       const T* panel, T* out, int64_t columns, const Finish<T>& finish) {
+    const auto multiply = columns > kLanes ? &MultiplyRows<kVectors> : &MultiplyRows<1>;
+    multiply(x, rows, row_count, steps, depth, panel, out, columns, finish);
   }
 
   // ---- depthwise ---------------------------------------------------------------------------------------------------
 
   /// Some rows, and of the columns one vector.
   template <int64_t kRows>
-  static void ChannelwiseTile(const T* x, const int64_t* rows, const int64_t* depths, int64_t depth, const T* panel,
-                              int64_t panel_stride, T* out, const int64_t* outs, int64_t column,
-                              const Finish<T>& finish) {
+  static void ChannelwiseTile(const T* x, const Place* rows, const Place* steps, int64_t depth, const T* panel, T* out,
+                              int64_t column, const Finish<T>& finish) {
     Vector sum[kRows] = {};
     for (int64_t k = 0; k < depth; k++) {
-      const Vector b = Load(panel + k * panel_stride + column);
-      for (int64_t i = 0; i < kRows; i++) sum[i] += Load(x + rows[i] + depths[k] + column) * b;
+      const Vector b = Load(panel + steps[k].other + column);
+      for (int64_t i = 0; i < kRows; i++) sum[i] += Load(x + rows[i].x + steps[k].x + column) * b;
     }
-    for (int64_t i = 0; i < kRows; i++) StoreVector(sum[i], out + outs[i] + column, column, finish);
+    for (int64_t i = 0; i < kRows; i++) StoreVector(sum[i], out + rows[i].other + column, column, finish);
   }
 
-  static void ChannelwiseRest(const T* x, int64_t row, const int64_t* depths, int64_t depth, const T* panel,
-                              int64_t panel_stride, T* out, int64_t column, const Finish<T>& finish) {
-    for (int64_t j = column; j < panel_stride; j++) {
+  static void ChannelwiseRest(const T* x, const Place& row, const Place* steps, int64_t depth, const T* panel, T* out,
+                              int64_t column, int64_t columns, const Finish<T>& finish) {
+    for (int64_t j = column; j < columns; j++) {
       Vector sum = {};
-      for (int64_t k = 0; k < depth; k++) sum[0] += x[row + depths[k] + j] * panel[k * panel_stride + j];
-      StorePart(sum, out + j, 1, j, finish);
+      for (int64_t k = 0; k < depth; k++) sum[0] += x[row.x + steps[k].x + j] * panel[steps[k].other + j];
+      StorePart(sum, out + row.other + j, 1, j, finish);
     }
   }
 
-  static void MultiplyChannelwise(const T* x, const int64_t* rows, int64_t row_count, const int64_t* depths,
-                                  int64_t depth, const T* panel, T* out, const int64_t* outs, int64_t columns,
-                                  const Finish<T>& finish) {
+  static void MultiplyChannelwise(const T* x, const Place* rows, int64_t row_count, const Place* steps, int64_t depth,
+                                  const T* panel, T* out, int64_t columns, const Finish<T>& finish) {
     const int64_t whole = columns / kLanes * kLanes;
     for (int64_t i = 0, step; i < row_count; i += step) {
       const bool several = row_count - i >= kChannelwiseRows;
       step = several ? kChannelwiseRows : 1;
       const auto tile = several ? &ChannelwiseTile<kChannelwiseRows> : &ChannelwiseTile<1>;
-      for (int64_t j = 0; j < whole; j += kLanes) {
-        tile(x, rows + i, depths, depth, panel, columns, out, outs + i, j, finish);
-      }
+      for (int64_t j = 0; j < whole; j += kLanes) tile(x, rows + i, steps, depth, panel, out, j, finish);
       for (int64_t r = i; r < i + step; r++) {
-        ChannelwiseRest(x, rows[r], depths, depth, panel, columns, out + outs[r], whole, finish);
+        ChannelwiseRest(x, rows[r], steps, depth, panel, out, whole, columns, finish);
       }
     }
   }
 
   // ---- the gradient of a bias --------------------------------------------------------------------------------------
 
-  static void SumPanel(const T* panel, int64_t depth, int64_t columns, T* out, bool accumulate) {
-    Vector sum[kVectors] = {};
-    for (int64_t k = 0; k < depth; k++, panel += kTileColumns) {
-      for (int64_t v = 0; v < kVectors; v++) sum[v] += Load(panel + v * kLanes);
+  static constexpr int64_t kSums = 4;  // at once, for a sum must wait for the one before
+
+  static void SumColumns(const T* panel, const Place* steps, int64_t depth, int64_t columns, T* out) {
+    const Finish<T> finish{true, nullptr, false};
+    int64_t j = 0;
+    for (; j + kLanes <= columns; j += kLanes) {
+      Vector sum[kSums] = {};
+      int64_t k = 0;
+      for (; k + kSums <= depth; k += kSums) {
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < kSums; i++) sum[i] += Load(panel + steps[k + i].other + j);
+      }
+      for (; k < depth; k++) sum[0] += Load(panel + steps[k].other + j);
+      StoreVector((sum[0] + sum[1]) + (sum[2] + sum[3]), out + j, j, finish);
     }
-    const Finish<T> finish{accumulate, nullptr, false};
-    for (int64_t v = 0; v * kLanes < columns; v++) {
-      StoreSome(sum[v], out + v * kLanes, columns - v * kLanes, v * kLanes, finish);
+    for (; j < columns; j++) {
+      T sum = 0;
+      for (int64_t k = 0; k < depth; k++) sum += panel[steps[k].other + j];
+      out[j] += sum;
     }
   }
 
   static ConvolutionLoops<T> Table() {
-    return {kTileRows, kTileColumns, &Pack, &Multiply, &MultiplyChannelwise, &SumPanel};
+    return {kTileRows, kTileColumns, kLanes, &Copy, &Multiply, &MultiplyChannelwise, &SumColumns};
   }
 };
 
