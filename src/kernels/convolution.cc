@@ -525,7 +525,9 @@ class ImagesTimesKernel {
     return weights_.data + panels_.Group(panel) * weights_.group + column * weights_.column;
   }
 
-  const T* Panel(int64_t panel) const { return packed_ ? panels_at_ + panel * depth_ * panels_.width : InKernel(panel); }
+  const T* Panel(int64_t panel) const {
+    return packed_ ? panels_at_ + panel * depth_ * panels_.width : InKernel(panel);
+  }
 
   std::vector<Part> Parts() const {
     const int64_t row = packed_ ? panels_.width : weights_.row, tap = packed_ ? channels_ * row : weights_.tap;
@@ -577,7 +579,7 @@ class ImagesTimesKernel {
 // ---- gradients of kernels -------------------------------------------------------------------------------------------
 
 /// Windows, turned, times the gradient of the results.  The sums over pixels are cut into chunks, what is to be summed
-/// into panels and rows (a tap and a channel), and all of these are shared by the threads; at last the chunks are added.
+/// into panels and rows (a tap and a channel), and threads share all of these; at last the chunks are added.
 template <typename T>
 class WindowsTimesGradient {
  public:
@@ -709,7 +711,7 @@ class WindowsTimesGradient {
   T* sums_;
 };
 
-// ---- what the three ask of their arguments ---------------------------------------------------------------------------
+// ---- what the three ask of their arguments --------------------------------------------------------------------------
 
 Layout RowMajor(const Dims& shape) {
   return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
