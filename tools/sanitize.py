@@ -50,6 +50,7 @@ def main() -> int:
 def check_threads() -> None:
     program = BUILD / "threaded_tests"
     options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=thread", "-pthread", "-Isrc"]
+    options += ["-DNEEDLE_THREAD_SANITIZER"]
     run([*find_compiler(), *options, *THREADED, "-o", program])
     run([program])
 

@@ -53,7 +53,6 @@ std::atomic<int>& Threads() {
 
 // How often to look, of which the first in a row, a few microseconds long, and then giving way in between.
 constexpr int64_t kLooks = 100;
-constexpr int64_t kPatience = 200;  // with threads that should join a team, some 50 microseconds: as waking up takes
 constexpr int64_t kWakeful = 4000;  // some milliseconds without work: most gaps between kernels are shorter
 
 /// Tell the processor that this is a waiting loop.
@@ -80,17 +79,15 @@ bool WaitFor(const Ready& ready, int64_t turns) {
 
 /// What is to be done, on the stack of the caller, who stays until nobody works on it.
 struct Task {
-  TeamBody body;
+  MemberBody body;
   void* context;
-  bool together;                            // as a team
-  std::atomic<int64_t> members;             // of a team: 0 until it is known how many have come
-  std::atomic<int64_t> joined{1}, left{0};  // the caller is the first of a team
-  std::atomic<int64_t> arrived{0}, barriers{0};
+  int64_t members;
+  std::atomic<int64_t> done{0};  // by others than the caller
 
   void Run(int64_t member);
 };
 
-thread_local Task* current = nullptr;  // what this thread works on
+thread_local Task* current = nullptr;  // what this thread works on; one that does is not given threads
 
 void Task::Run(int64_t member) {
   current = this;
@@ -117,18 +114,14 @@ class Worker {
   [[noreturn]] void WorkForEver() {
     for (;;) {
       if (WaitFor([this] { return task_.load() != nullptr; }, kWakeful)) {
-        if (Task* task = task_.exchange(nullptr)) Join(*task);
+        Task* task = task_.exchange(nullptr);
+        if (!task) continue;
+        task->Run(number_);
+        task->done++;  // from here on the task may be gone
       } else {
         Sleep();
       }
     }
-  }
-
-  void Join(Task& task) {
-    const int64_t member = task.together ? task.joined.fetch_add(1) : number_;
-    WaitFor([&] { return task.members != 0; }, INT64_MAX);
-    task.Run(member);
-    task.left++;  // from here on the task may be gone
   }
 
   void Sleep() {
@@ -154,31 +147,17 @@ class Worker {
 class Pool {
  public:
   /// Whether the threads were free, and all is done.
-  bool RunMembers(int64_t members, TeamBody body, void* context) {
+  bool RunMembers(int64_t members, MemberBody body, void* context) {
     std::unique_lock<std::mutex> lock(in_use_, std::try_to_lock);
     if (!lock || !Grow(members - 1)) return false;
-    Task task{body, context, false, {members}};
+    Task task{body, context, members};
     for (int64_t i = 1; i < members; i++) worker(i).Give(&task);
     task.Run(0);
     int64_t others = 0;
     for (int64_t i = 1; i < members; i++) {
       worker(i).TakeBack() ? task.Run(i) : void(others++);
     }
-    WaitFor([&] { return task.left == others; }, INT64_MAX);
-    return true;
-  }
-
-  bool RunTeam(int64_t wanted, TeamBody body, void* context) {
-    std::unique_lock<std::mutex> lock(in_use_, std::try_to_lock);
-    if (!lock || !Grow(wanted - 1)) return false;
-    Task task{body, context, true, {0}};
-    for (int64_t i = 1; i < wanted; i++) worker(i).Give(&task);
-    WaitFor([&] { return task.joined == wanted; }, kPatience);
-    int64_t members = wanted;
-    for (int64_t i = 1; i < wanted; i++) members -= worker(i).TakeBack();
-    task.members = members;
-    task.Run(0);
-    WaitFor([&] { return task.left == members - 1; }, INT64_MAX);
+    WaitFor([&] { return task.done == others; }, INT64_MAX);
     return true;
   }
 
@@ -214,25 +193,9 @@ const int at_fork = pthread_atfork(nullptr, nullptr, [] {
 
 }  // namespace
 
-void RunMembers(int64_t members, TeamBody body, void* context) {
+void RunMembers(int64_t members, MemberBody body, void* context) {
   if (members > 1 && !current && ThePool().load()->RunMembers(members, body, context)) return;
   body(context, 0, 1);
-}
-
-void RunTeam(int64_t wanted, TeamBody body, void* context) {
-  if (wanted > 1 && !current && ThePool().load()->RunTeam(wanted, body, context)) return;
-  body(context, 0, 1);
-}
-
-void TeamBarrier() {
-  Task& team = *current;
-  const int64_t before = team.barriers;
-  if (team.arrived.fetch_add(1) + 1 == team.members) {
-    team.arrived = 0;
-    team.barriers = before + 1;
-  } else {
-    WaitFor([&] { return team.barriers != before; }, INT64_MAX);
-  }
 }
 
 int NumThreads() {

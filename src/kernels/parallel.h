@@ -14,30 +14,11 @@ namespace needle {
 int NumThreads();
 void SetNumThreads(int64_t threads);
 
-using TeamBody = void (*)(void* context, int64_t member, int64_t members);
-
 /// Call body(context, member, members) for every member from 0 to members - 1, on threads as far as they come in time.
 /// There is but one where the caller is a member already, or another caller has the threads.  No member may wait for
 /// another, nor throw.
-void RunMembers(int64_t members, TeamBody body, void* context);
-
-/// The same for at most `wanted` members that may wait for each other by TeamBarrier, if they are more than one: as
-/// many as there are threads that come at once.
-void RunTeam(int64_t wanted, TeamBody body, void* context);
-
-/// All of a team come here before any goes on.
-void TeamBarrier();
-
-/// A function and its argument, made of a body(member, members).
-template <typename Body>
-struct Call {
-  static void Run(void* body, int64_t member, int64_t members) { (*static_cast<const Body*>(body))(member, members); }
-};
-
-template <typename Body>
-void ParallelTeam(int64_t wanted, const Body& body) {
-  RunTeam(wanted, &Call<Body>::Run, const_cast<Body*>(&body));
-}
+using MemberBody = void (*)(void* context, int64_t member, int64_t members);
+void RunMembers(int64_t members, MemberBody body, void* context);
 
 /// Call body(begin, end) on pieces that make up [0, count), each of `grain` items or more, on several threads where
 /// that leaves more than one piece.  What body throws comes out of here.
@@ -57,7 +38,11 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
       if (!failed.exchange(true)) thrown = std::current_exception();
     }
   };
-  RunMembers(pieces, &Call<decltype(run)>::Run, const_cast<void*>(static_cast<const void*>(&run)));
+  using Run = decltype(run);
+  const auto call = [](void* context, int64_t member, int64_t members) {
+    (*static_cast<Run*>(context))(member, members);
+  };
+  RunMembers(pieces, call, const_cast<void*>(static_cast<const void*>(&run)));
   if (thrown) std::rethrow_exception(thrown);
 }
 

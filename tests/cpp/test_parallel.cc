@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <numeric>
 #include <thread>
 
 #include "check.h"
@@ -86,27 +85,7 @@ TEST(parallel_for_serves_several_callers) {
   SetNumThreads(1);
 }
 
-TEST(team_barrier_holds_all_until_the_last_has_come) {
-  for (int64_t wanted : {2, 3, 5}) {
-    for (int round = 0; round < 200; round++) {
-      std::vector<int64_t> written(static_cast<size_t>(wanted)), read(written);
-      int64_t came = 0;
-      ParallelTeam(wanted, [&](int64_t member, int64_t members) {
-        for (int64_t phase = 1; phase <= 3; phase++) {
-          written[member] = phase * (member + 1);
-          if (members > 1) TeamBarrier();
-          read[member] += std::accumulate(written.begin(), written.begin() + members, int64_t{0});
-          if (members > 1) TeamBarrier();
-        }
-        if (member == 0) came = members;
-      });
-      EXPECT(came >= 1 && came <= wanted);
-      for (int64_t member = 0; member < came; member++) EXPECT(read[member] == 6 * came * (came + 1) / 2);
-    }
-  }
-}
-
-#ifndef __SANITIZE_THREAD__  // which forbids new threads in a forked child
+#ifndef NEEDLE_THREAD_SANITIZER  // which forbids new threads in a forked child
 TEST(a_forked_child_has_threads_of_its_own) {
   SetNumThreads(3);
   Visits(100, 1);  // so that the parent has some
