@@ -4,6 +4,7 @@
 
 #include "float_loops.h"
 #include "parallel.h"
+#include "stores.h"
 
 namespace needle {
 namespace {
@@ -32,8 +33,9 @@ void Forward(const Buffer& a, Buffer& out) {
   CheckBuffer(Activation::kName, "out", out, a.size(), a.dtype());
   VisitOnly<FloatType>(Activation::kName, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
+    const Stores stores = StoresFor(out, {&a});
     ParallelFor(a.size(), kGrain, [&, loop = Activation::template Loop<T>()](int64_t begin, int64_t end) {
-      loop(a.as<T>() + begin, out.as<T>() + begin, end - begin);
+      loop(a.as<T>() + begin, out.as<T>() + begin, end - begin, stores);
     });
   });
 }
@@ -44,8 +46,9 @@ void Backward(const Buffer& a, const Buffer& out_grad, Buffer& out) {
   CheckBuffer(Activation::kName, "out", out, a.size(), a.dtype());
   VisitOnly<FloatType>(Activation::kName, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
+    const Stores stores = StoresFor(out, {&a, &out_grad});
     ParallelFor(a.size(), kGrain, [&, loop = Activation::template Loop<T>()](int64_t begin, int64_t end) {
-      loop(a.as<T>() + begin, 1, out_grad.as<T>() + begin, 1, out.as<T>() + begin, end - begin);
+      loop(a.as<T>() + begin, 1, out_grad.as<T>() + begin, 1, out.as<T>() + begin, end - begin, stores);
     });
   });
 }
@@ -70,8 +73,9 @@ void Dropout(const Buffer& a, const Buffer& uniform, double keep, Buffer& out) {
   VisitOnly<FloatType>("dropout", a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T share = static_cast<T>(keep), divisor = keep == 0 ? std::numeric_limits<T>::infinity() : share;
+    const Stores stores = StoresFor(out, {&a, &uniform});
     ParallelFor(a.size(), kGrain, [&, loop = LoopsInUse<T>().dropout](int64_t begin, int64_t end) {
-      loop(a.as<T>() + begin, uniform.as<T>() + begin, share, divisor, out.as<T>() + begin, end - begin);
+      loop(a.as<T>() + begin, uniform.as<T>() + begin, share, divisor, out.as<T>() + begin, end - begin, stores);
     });
   });
 }

@@ -6,6 +6,7 @@
 #include "float_loops.h"
 #include "formulas.h"
 #include "parallel.h"
+#include "stores.h"
 #include "two_views.h"
 
 namespace needle {
@@ -45,15 +46,28 @@ const FloatLoops<T>& LoopsInUse() {
 
 /// out[i] = loop(a[i]), on several threads.
 template <typename T>
-void RunLoop(typename FloatLoops<T>::Unary loop, const T* a, T* out, int64_t size) {
-  ParallelFor(size, kGrain, [&](int64_t begin, int64_t end) { loop(a + begin, out + begin, end - begin); });
+void RunLoop(typename FloatLoops<T>::Unary loop, const Buffer& a, Buffer& out) {
+  const Stores stores = StoresFor(out, {&a});
+  ParallelFor(a.size(), kGrain, [&](int64_t begin, int64_t end) {
+    loop(a.as<T>() + begin, out.as<T>() + begin, end - begin, stores);
+  });
 }
 
-/// out[i] = loop(a[i], b[i]), or b[0] for all where b_step is 0.
-template <typename Loop, typename T, typename Out>
-void RunLoop(Loop loop, const T* a, const T* b, int64_t b_step, Out* out, int64_t size) {
-  ParallelFor(size, kGrain, [&](int64_t begin, int64_t end) {
-    loop(a + begin, 1, b + begin * b_step, b_step, out + begin, end - begin);
+/// out[i] = loop(a[i], b[i]), on several threads.
+template <typename T, typename Out, typename Loop>
+void RunLoop(Loop loop, const Buffer& a, const Buffer& b, Buffer& out) {
+  const Stores stores = StoresFor(out, {&a, &b});
+  ParallelFor(a.size(), kGrain, [&](int64_t begin, int64_t end) {
+    loop(a.as<T>() + begin, 1, b.as<T>() + begin, 1, out.as<Out>() + begin, end - begin, stores);
+  });
+}
+
+/// out[i] = loop(a[i], val), on several threads.
+template <typename T, typename Out, typename Loop>
+void RunLoop(Loop loop, const Buffer& a, T val, Buffer& out) {
+  const Stores stores = StoresFor(out, {&a});
+  ParallelFor(a.size(), kGrain, [&](int64_t begin, int64_t end) {
+    loop(a.as<T>() + begin, 1, &val, 0, out.as<Out>() + begin, end - begin, stores);
   });
 }
 
@@ -86,7 +100,7 @@ void Unary(const Buffer& a, Buffer& out) {
     using T = typename decltype(type)::type;
     CheckBuffer(Op::kEwise, "out", out, a.size(), a.dtype());
     if constexpr (kHasLoop<Op, T>) {
-      RunLoop<T>(LoopOf(Op(), LoopsInUse<T>()), a.as<T>(), out.as<T>(), a.size());
+      RunLoop<T>(LoopOf(Op(), LoopsInUse<T>()), a, out);
     } else {
       Map(a.size(), out.as<T>(), [in = a.as<T>()](int64_t i) { return Op::Apply(in[i]); });
     }
@@ -101,7 +115,7 @@ void Binary(const Buffer& a, const Buffer& b, Buffer& out) {
     CheckBuffer(Op::kEwise, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
     RefuseNegativePower<Op>(Op::kEwise, b.as<T>(), b.size());
     if constexpr (kHasLoop<Op, T>) {
-      RunLoop(LoopOf(Op(), LoopsInUse<T>()), a.as<T>(), b.as<T>(), 1, out.as<ResultOf<Op, T>>(), a.size());
+      RunLoop<T, ResultOf<Op, T>>(LoopOf(Op(), LoopsInUse<T>()), a, b, out);
     } else {
       Map(a.size(), out.as<ResultOf<Op, T>>(),
           [left = a.as<T>(), right = b.as<T>()](int64_t i) { return Op::Apply(left[i], right[i]); });
@@ -117,10 +131,10 @@ void WithScalar(const Buffer& a, const Scalar& val, Buffer& out) {
     const T right = val.as<T>(Op::kScalar);
     RefuseNegativePower<Op>(Op::kScalar, &right, 1);
     if constexpr (kHasLoop<Op, T>) {
-      return RunLoop(LoopOf(Op(), LoopsInUse<T>()), a.as<T>(), &right, 0, out.as<ResultOf<Op, T>>(), a.size());
+      return RunLoop<T, ResultOf<Op, T>>(LoopOf(Op(), LoopsInUse<T>()), a, right, out);
     } else if constexpr (std::is_same_v<Op, op::power> && kIsFloat<T>) {
-      if (right == 2) return RunLoop(LoopsInUse<T>().mul, a.as<T>(), a.as<T>(), 1, out.as<T>(), a.size());
-      if (auto loop = LoopOfPower(right)) return RunLoop<T>(loop, a.as<T>(), out.as<T>(), a.size());
+      if (right == 2) return RunLoop<T, T>(LoopsInUse<T>().mul, a, a, out);
+      if (auto loop = LoopOfPower(right)) return RunLoop<T>(loop, a, out);
     }
     Map(a.size(), out.as<ResultOf<Op, T>>(),
         [left = a.as<T>(), right](int64_t i) { return Op::Apply(left[i], right); });
@@ -142,7 +156,8 @@ void OnViews(const Buffer& a, const Buffer& b, Buffer& out, const Dims& shape, c
     const auto loop = LoopOf(Op(), LoopsInUse<T>());
     const TwoViews both(shape, left, right);
     both.ForEachRun(kGrain, [&](int64_t i, int64_t at_a, int64_t at_b, int64_t length) {
-      loop(left.data<T>() + at_a, both.a_step(), right.data<T>() + at_b, both.b_step(), out.as<Out>() + i, length);
+      loop(left.data<T>() + at_a, both.a_step(), right.data<T>() + at_b, both.b_step(), out.as<Out>() + i, length,
+           Stores::kCached);  // runs may be short, and then share lines
     });
   });
 }

@@ -80,31 +80,41 @@ const FoldLoops<T>& LoopsInUse() {
 }
 
 template <typename Op, typename T>
-T Fold(const T* run, int64_t length) {
+T FoldOneByOne(const T* run, int64_t length) {
+  const auto apply = [](T x, T y) { return Op::Apply(x, y); };
   if constexpr (Op::kHasIdentity) {
-    if (length == 0) return T(Op::kIdentity);
-  }
-  if constexpr (kHasLoops<Op, T>) {
-    return (LoopsInUse<T>().*Op::template kRun<T>)(run, length);
-  } else if constexpr (Op::kHasIdentity) {
-    return FoldRun(run, length, T(Op::kIdentity), [](T x, T y) { return Op::Apply(x, y); });
+    return FoldRun(run, length, T(Op::kIdentity), apply);
   } else {  // the first is counted twice, which no maximum minds
-    return FoldRun(run, length, run[0], [](T x, T y) { return Op::Apply(x, y); });
+    return FoldRun(run, length, run[0], apply);
   }
+}
+
+/// The fold of a run, as a function that was looked up once for many runs.
+template <typename Op, typename T>
+auto FoldInUse() {
+  T (*loop)(const T*, int64_t) = &FoldOneByOne<Op, T>;
+  if constexpr (kHasLoops<Op, T>) loop = LoopsInUse<T>().*Op::template kRun<T>;
+  return [loop](const T* run, int64_t length) {
+    if constexpr (Op::kHasIdentity) {
+      if (length == 0) return T(Op::kIdentity);
+    }
+    return loop(run, length);
+  };
 }
 
 /// One long run: its pieces on several threads, then the pieces' results.
 template <typename Op, typename T>
 T FoldLongRun(const T* run, int64_t length) {
+  const auto fold = FoldInUse<Op, T>();
   const int64_t pieces = (length + kPiece - 1) / kPiece;
   std::vector<T> folded(static_cast<size_t>(pieces));
   ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const int64_t here = std::min(kPiece, length - i * kPiece);
-      folded[static_cast<size_t>(i)] = Fold<Op>(run + i * kPiece, here);
+      folded[static_cast<size_t>(i)] = fold(run + i * kPiece, here);
     }
   });
-  return Fold<Op>(folded.data(), pieces);
+  return fold(folded.data(), pieces);
 }
 
 template <typename Op>
@@ -118,10 +128,9 @@ void Reduce(const Buffer& a, Buffer& out, int64_t reduce_size) {
       for (int64_t i = 0; i < out.size(); i++) to[i] = FoldLongRun<Op>(in + i * reduce_size, reduce_size);
       return;
     }
-    ParallelFor(out.size(), kGrain / std::max<int64_t>(1, reduce_size), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) {
-        to[i] = Fold<Op>(in + i * reduce_size, reduce_size);
-      }
+    const int64_t grain = kGrain / std::max<int64_t>(1, reduce_size);
+    ParallelFor(out.size(), grain, [=, fold = FoldInUse<Op, T>()](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) to[i] = fold(in + i * reduce_size, reduce_size);
     });
   });
 }
@@ -158,21 +167,23 @@ template <typename Op, typename T>
 void FoldColumns(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols) {
   constexpr int64_t kStrip = 1024;  // columns
   const auto fold = LoopsInUse<T>().*Op::template kColumns<T>;
-  if (rows * cols <= 2 * kPiece) return fold(a, row_stride, rows, out, cols);
+  if (rows * cols <= 2 * kPiece) return fold(a, row_stride, rows, out, cols, 0);
   if (cols >= 8 * kStrip) {
     const int64_t strips = (cols + kStrip - 1) / kStrip;
     return ParallelFor(strips, 1, [&](int64_t begin, int64_t end) {
-      fold(a + begin * kStrip, row_stride, rows, out + begin * kStrip, std::min(cols, end * kStrip) - begin * kStrip);
+      fold(a + begin * kStrip, row_stride, rows, out + begin * kStrip, std::min(cols, end * kStrip) - begin * kStrip,
+           0);
     });
   }
   const int64_t here = std::max<int64_t>(1, kPiece / cols), pieces = (rows + here - 1) / here;
   std::vector<T> folded(static_cast<size_t>(pieces * cols));
   ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
-      fold(a + i * here * row_stride, row_stride, std::min(here, rows - i * here), folded.data() + i * cols, cols);
+      const int64_t first = i * here, more = std::min(rows, end * here) - std::min(rows, first + here);
+      fold(a + first * row_stride, row_stride, std::min(here, rows - first), folded.data() + i * cols, cols, more);
     }
   });
-  fold(folded.data(), cols, pieces, out, cols);
+  fold(folded.data(), cols, pieces, out, cols, 0);
 }
 
 /// The kept axes end in neighbours: rows are folded onto one another.
@@ -200,21 +211,18 @@ void ReduceRuns(const T* a, const View& kept, const View& reduced, T* out) {
   const std::vector<int64_t> results = RunPositions(one_by_one), runs = RunPositions(reduced);
   const int64_t length = reduced.RunLength(), count = static_cast<int64_t>(results.size());
   const int64_t work = length * static_cast<int64_t>(runs.size());
-  const auto fold = [&](int64_t result) {
+  const auto fold_all = [&, fold = FoldInUse<Op, T>()](int64_t begin, int64_t end) {
     std::vector<T> folded(runs.size());
-    for (size_t i = 0; i < runs.size(); i++) {
-      const T* run = a + results[static_cast<size_t>(result)] + runs[i];
-      folded[i] = length > 2 * kPiece ? FoldLongRun<Op>(run, length) : Fold<Op>(run, length);
+    for (int64_t result = begin; result < end; result++) {
+      for (size_t i = 0; i < runs.size(); i++) {
+        const T* run = a + results[static_cast<size_t>(result)] + runs[i];
+        folded[i] = length > 2 * kPiece ? FoldLongRun<Op>(run, length) : fold(run, length);
+      }
+      out[result] = fold(folded.data(), static_cast<int64_t>(runs.size()));
     }
-    out[result] = Fold<Op>(folded.data(), static_cast<int64_t>(runs.size()));
   };
-  if (length > 2 * kPiece) {
-    for (int64_t result = 0; result < count; result++) fold(result);
-    return;
-  }
-  ParallelFor(count, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
-    for (int64_t result = begin; result < end; result++) fold(result);
-  });
+  if (length > 2 * kPiece) return fold_all(0, count);  // each is shared among the threads
+  ParallelFor(count, std::max<int64_t>(1, kGrain / work), fold_all);
 }
 
 template <typename Op>

@@ -4,6 +4,9 @@
 #include "check.h"
 #include "kernels/arithmetic.h"
 #include "kernels/elementwise.h"
+#include "kernels/float_loops.h"
+#include "kernels/isa.h"
+#include "kernels/stores.h"
 
 using namespace needle;
 
@@ -85,4 +88,46 @@ TEST(elementwise_scalars_must_fit_the_dtype) {
   EXPECT_THROW(std::invalid_argument, Fill(out, Scalar(std::nan(""))));
   Fill(out, Scalar(7.0));
   EXPECT((bytes == std::vector<uint8_t>{7, 7}));
+}
+
+/// A loop leaves the same, bit by bit, whether it streams or not, on every length and from every place in a line; and
+/// nothing beyond its end.
+template <typename T>
+static void ExpectStreamsEqual() {
+  constexpr int64_t kMost = 150, kPlaces = 64 / sizeof(T);
+  const FloatLoops<T>& loops = NEEDLE_DISPATCH(TableOfFloatLoops<T>)();
+  const std::vector<T> a = SmallNumbers<T>(kMost, 1), b = SmallNumbers<T>(kMost, 2);
+  for (int64_t size = 0; size < kMost; size += 1 + size / 40) {
+    for (int64_t place = 0; place < kPlaces; place++) {
+      std::vector<T> cached(kMost + kPlaces, T(7)), streamed = cached;
+      const auto equal = [&](const auto& loop) {
+        loop(cached.data() + place, Stores::kCached), loop(streamed.data() + place, Stores::kStreamed);
+        EXPECT(cached == streamed);
+      };
+      equal([&](T* out, Stores stores) { loops.add(a.data(), 1, b.data(), 1, out, size, stores); });
+      equal([&](T* out, Stores stores) { loops.mul(a.data(), 1, b.data(), 0, out, size, stores); });
+      equal([&](T* out, Stores stores) { loops.exp(a.data(), out, size, stores); });
+    }
+  }
+}
+
+TEST(elementwise_streams_leave_what_cached_stores_do) {
+  const std::string before = Name(IsaInUse());
+  for (Isa isa : AvailableIsas()) {
+    SetIsa(Name(isa));
+    ExpectStreamsEqual<float>();
+    ExpectStreamsEqual<double>();
+  }
+  SetIsa(before);
+}
+
+TEST(elementwise_results_are_streamed_if_no_cache_holds_them_and_no_input_is_replaced) {
+  std::vector<float> number(1);
+  const int64_t huge = int64_t{1} << 40;  // never read or written
+  Buffer out(number.data(), huge, DType::kFloat32), small(1, DType::kFloat32), other(1, DType::kFloat32);
+  Buffer crooked(reinterpret_cast<char*>(number.data()) + 1, huge, DType::kFloat32);
+  EXPECT(StoresFor(out, {&small}) == Stores::kStreamed);
+  EXPECT(StoresFor(out, {&small, &out}) == Stores::kCached);
+  EXPECT(StoresFor(crooked, {&small}) == Stores::kCached);
+  EXPECT(StoresFor(small, {&other}) == Stores::kCached);
 }

@@ -66,7 +66,7 @@ FUNCTIONS: dict[str, tuple[Callable, float]] = {  # and how many units in the la
     "ewise_tanh": (np.tanh, 2),
     "ewise_sqrt": (np.sqrt, 0.5),
     "ewise_abs": (np.abs, 0),
-    "sigmoid": (sigmoid, 2.5),
+    "sigmoid": (sigmoid, 2),
 }
 
 
@@ -232,15 +232,42 @@ def test_long_sums_stay_exact_over_both_axes(shape: tuple[int, int], isa: str) -
         assert (np.abs(got - wide.sum(1)) <= bound).all()
 
 
-def test_nan_wins_extremes_wherever_it_stands() -> None:
+@every_isa
+def test_nan_wins_extremes_wherever_it_stands(isa: str) -> None:
+    """Among numbers, and among infinities of both signs."""
     for size in (1, 7, 16, 40, 3000):
-        for place in {0, size // 2, size - 1}:
-            a = np.zeros((size, 5), "float32")
-            a[place, 2] = np.nan
-            for op in ("max", "min"):
-                columns = call(f"view_reduce_{op}", a, size=5, dtype="float32", after=((5, size), (1, 5), 0, 1))
-                assert np.isnan(columns).tolist() == [False, False, True, False, False]
-                assert np.isnan(call(f"reduce_{op}", a, size=1, dtype="float32", after=(a.size,)))[0]
+        for place in {0, 1 % size, size // 2, size - 1}:
+            for others in (0.0, np.inf, -np.inf):
+                a = np.full((size, 5), others, "float32")
+                a[place, 2] = np.nan
+                for op in ("max", "min"):
+                    columns = call(f"view_reduce_{op}", a, size=5, dtype="float32", after=((5, size), (1, 5), 0, 1))
+                    assert np.isnan(columns).tolist() == [False, False, True, False, False]
+                    assert np.isnan(call(f"reduce_{op}", a, size=1, dtype="float32", after=(a.size,)))[0]
+
+
+@every_isa
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_extremes_of_rows_of_every_length(op: str, isa: str) -> None:
+    rng = np.random.default_rng(0)
+    for cols in [*range(1, 70), 257, 2047, 2049, 5000]:
+        a = rng.uniform(-1, 1, (3, cols)).astype("float32")
+        a[1, rng.integers(cols)] = np.nan
+        a[2, rng.integers(cols)] = np.inf
+        got = call(f"reduce_{op}", a, size=3, dtype="float32", after=(cols,))
+        np.testing.assert_array_equal(got, getattr(a, op)(axis=1))
+
+
+@every_isa
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_sums_of_columns_of_every_shape(dtype: str, isa: str) -> None:
+    """Small whole numbers add up exactly; rows have gaps, and 16 are folded at a time."""
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 15, 16, 17, 33, 64, 100):
+        for cols in (1, 3, 8, 17, 63, 130, 300, 2049):
+            a = rng.integers(-4, 5, (rows, cols + 2)).astype(dtype)
+            got = call("view_reduce_sum", a, size=cols, dtype=dtype, after=((cols, rows), (1, cols + 2), 1, 1))
+            np.testing.assert_array_equal(got, a[:, 1:-1].sum(0))
 
 
 def test_wrong_views_are_refused() -> None:

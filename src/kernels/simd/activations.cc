@@ -32,13 +32,13 @@ struct Activations : Loops<T> {
 };
 
 template <typename T>
-void Dropout(const T* a, const T* uniform, T keep, T divisor, T* out, int64_t size) {
+void Dropout(const T* a, const T* uniform, T keep, T divisor, T* out, int64_t size, Stores stores) {
   using L = Loops<T>;
   const auto kept = [&](typename L::Vector a, typename L::Vector u) {
     return a * (u <= keep ? L::All(1) : L::All(0)) / divisor;
   };
-  int64_t i = 0;
-  for (; i + L::kLanes <= size; i += L::kLanes) L::Store(out + i, kept(L::Load(a + i), L::Load(uniform + i)));
+  const int64_t i =
+      StoreWhole(out, size, stores, [=](int64_t i) { return kept(L::Load(a + i), L::Load(uniform + i)); });
   const int64_t left = size - i;
   if (left > 0) L::StoreFirst(out + i, kept(L::LoadFirst(a + i, left), L::LoadFirst(uniform + i, left)), left);
 }

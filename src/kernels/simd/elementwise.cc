@@ -47,15 +47,16 @@ struct Formulas : Loops<T> {
 
 /// Truths are float32, whatever is compared.
 template <typename T, auto kFormula>
-void Compare(const T* a, int64_t a_step, const T* b, int64_t b_step, float* out, int64_t size) {
+void Compare(const T* a, int64_t a_step, const T* b, int64_t b_step, float* out, int64_t size,
+             [[maybe_unused]] Stores stores) {
   if constexpr (sizeof(T) == sizeof(float)) {
-    Binary<T, kFormula>(a, a_step, b, b_step, out, size);
+    Binary<T, kFormula>(a, a_step, b, b_step, out, size, stores);
   } else {
     constexpr int64_t kBlock = 64;
     T truths[kBlock];
     for (int64_t i = 0; i < size; i += kBlock) {
       const int64_t count = size - i < kBlock ? size - i : kBlock;
-      Binary<T, kFormula>(a + i * a_step, a_step, b + i * b_step, b_step, truths, count);
+      Binary<T, kFormula>(a + i * a_step, a_step, b + i * b_step, b_step, truths, count, Stores::kCached);
       for (int64_t j = 0; j < count; j++) out[i + j] = static_cast<float>(truths[j]);
     }
   }

@@ -32,16 +32,45 @@ constexpr int64_t kVectorBytes = 16, kRegisters = 32;
 constexpr int64_t kVectorBytes = 16, kRegisters = 16;
 #endif
 
-template <typename T>
+template <typename T, int64_t kBytes = kVectorBytes>
 struct Simd {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  typedef T UnalignedVector __attribute__((vector_size(kVectorBytes), aligned(sizeof(T))));
+  typedef T Vector __attribute__((vector_size(kBytes)));
+  typedef T UnalignedVector __attribute__((vector_size(kBytes), aligned(sizeof(T))));
 
-  static constexpr int64_t kLanes = kVectorBytes / static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t kLanes = kBytes / static_cast<int64_t>(sizeof(T));
 
   static Vector Load(const T* from) { return *reinterpret_cast<const UnalignedVector*>(from); }
   static void Store(T* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }
 };
+
+/// Store past the caches: the line is not read before it is written.  `to` is a multiple of kVectorBytes; where the
+/// compiler has no such store it is an ordinary one.
+template <typename T>
+void Stream(T* to, typename Simd<T>::Vector value) {
+#if defined(__clang__)
+  __builtin_nontemporal_store(value, reinterpret_cast<typename Simd<T>::Vector*>(to));
+#elif defined(__SSE2__)
+  typedef float Floats __attribute__((vector_size(kVectorBytes)));
+  auto* line = reinterpret_cast<float*>(to);
+  const Floats bits = reinterpret_cast<Floats>(value);
+#if defined(__AVX512F__)
+  __builtin_ia32_movntps512(line, bits);
+#elif defined(__AVX2__)
+  __builtin_ia32_movntps256(line, bits);
+#else
+  __builtin_ia32_movntps(line, bits);
+#endif
+#else
+  Simd<T>::Store(to, value);
+#endif
+}
+
+/// What was streamed is written before anything that follows: other threads may read it.
+inline void FinishStreams() {
+#if defined(__SSE2__)
+  __builtin_ia32_sfence();
+#endif
+}
 
 }  // namespace
 }  // namespace needle
