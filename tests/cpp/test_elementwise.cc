@@ -122,10 +122,11 @@ TEST(elementwise_streams_leave_what_cached_stores_do) {
 }
 
 TEST(elementwise_results_are_streamed_if_no_cache_holds_them_and_no_input_is_replaced) {
-  std::vector<float> number(1);
+  std::vector<float> numbers(3);
   const int64_t huge = int64_t{1} << 40;  // never read or written
-  Buffer out(number.data(), huge, DType::kFloat32), small(1, DType::kFloat32), other(1, DType::kFloat32);
-  Buffer crooked(reinterpret_cast<char*>(number.data()) + 1, huge, DType::kFloat32);
+  Buffer small(numbers.data(), 1, DType::kFloat32), other(1, DType::kFloat32);
+  Buffer out(numbers.data() + 1, huge, DType::kFloat32);
+  Buffer crooked(reinterpret_cast<char*>(numbers.data() + 1) + 1, huge, DType::kFloat32);
   EXPECT(StoresFor(out, {&small}) == Stores::kStreamed);
   EXPECT(StoresFor(out, {&small, &out}) == Stores::kCached);
   EXPECT(StoresFor(crooked, {&small}) == Stores::kCached);
