@@ -9,8 +9,8 @@
 namespace needle {
 
 /// How a loop writes its results.  kCached: as usual.  The processor reads a line from memory before it is written, and
-/// whoever reads the result next finds it in the cache.  kStreamed: past the caches, which saves that reading, a third of
-/// the traffic of out = 3 a.
+/// whoever reads the result next finds it in the cache.  kStreamed: past the caches, which saves that reading, a third
+/// of the traffic of out = 3 a.
 enum class Stores { kCached, kStreamed };
 
 // as in formulas.h, but sub

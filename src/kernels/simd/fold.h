@@ -7,7 +7,7 @@
 namespace needle {
 namespace {
 
-// Apply is the fold.  ApplyInBulk may lose a NaN, if kMayLoseNan says so, and then whoever calls it has to look for one.
+// Apply is the fold.  ApplyInBulk may lose a NaN, if kMayLoseNan says so; then whoever calls it has to look for one.
 struct Sum {
   static constexpr bool kMayLoseNan = false;
   template <typename V>

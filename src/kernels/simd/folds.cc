@@ -12,7 +12,7 @@ struct Columns : Folds<T> {
 
   static constexpr int64_t kLanes = Wide::kLanes;
   static constexpr int64_t kRows = 16;  // folded one after the other; more are halved like a tree
-  // columns that are folded together, of 8 KiB: rows and those that come fill a quarter of a second-level cache of 1 MiB
+  // columns that are folded together, of 8 KiB: rows and those that come fill a quarter of a second cache of 1 MiB
   static constexpr int64_t kWidth = 8192 / static_cast<int64_t>(sizeof(T));
   static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements in a line of the cache
 

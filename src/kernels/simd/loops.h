@@ -42,8 +42,8 @@ int64_t ToBoundary(const T* at) {
   return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(at) % kVectorBytes / sizeof(T));
 }
 
-/// Store the vectors value(i) from out[i] on, for i from 0 in steps of a vector, as long as they are whole; return the i
-/// of what is left.
+/// Store the vectors value(i) from out[i] on, for i from 0 in steps of a vector, as long as they are whole; return the
+/// i of what is left.
 template <typename T, typename Value>
 int64_t StoreWhole(T* out, int64_t size, Stores stores, const Value& value) {
   using L = Loops<T>;

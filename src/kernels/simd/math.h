@@ -1,5 +1,5 @@
 // exp, log, tanh and what is made of them, on vectors; none is off by more than 2 units in the last place, which
-// tests/cpp/test_math.cc shows over all floats.
+// tests/unit/test_vector_kernels.py shows over all of float32.
 //
 // The method is the usual one: the argument is reduced exactly to a small interval (W. J. Cody and W. Waite, "Software
 // manual for the elementary functions", 1980), and there a polynomial is evaluated.  The polynomials interpolate the
@@ -146,8 +146,8 @@ struct Math : Simd<T> {
     return a > 0 ? real : a == 0 ? All(-kInfinity) : a < 0 ? All(kNan) : a;
   }
 
-  /// 1 / (1 + exp(-a)), by exp of what is never above 0: small, but not 0, where a is far below.  Error below 2 units in
-  /// the last place: 1 from exp, ½ from the division, ½ from the correction, which takes back what 1 + small lost.
+  /// 1 / (1 + exp(-a)), by exp of what is never above 0: small, but not 0, where a is far below.  Error below 2 units
+  /// in the last place: 1 from exp, ½ from the division, ½ from the correction, which takes back what 1 + small lost.
   static Vector Sigmoid(Vector a) {
     const Vector small = Exp(-Abs(a)), sum = 1 + small, lost = small - (sum - 1);  // exactly (T. J. Dekker, 1971)
     const Vector rounded = (a < 0 ? small : All(1)) / sum, other = 1 - rounded;
