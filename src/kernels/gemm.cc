@@ -12,6 +12,7 @@ namespace {
 // Blocks: depth x tile of b (a panel) stays in the first-level cache, rows x depth of a in the second, depth x columns
 // of b in the third.
 constexpr int64_t kDepthBytes = 2048;
+constexpr int64_t kSmallOut = 1 << 16;  // elements; to so few it costs nothing to add twice as often, in half the room
 constexpr int64_t kRows = 192;
 constexpr int64_t kColumns = 1024;
 constexpr int64_t kRowsInPlace = 24;      // so few of a, and packing b costs more than reading it where it lies
@@ -74,7 +75,8 @@ class Product {
         out_(out),
         out_stride_(out_stride),
         epilogue_(epilogue) {
-    depth_ = std::max<int64_t>(1, EqualBlocks(sizes.inner, kDepthBytes / static_cast<int64_t>(sizeof(T)), 1));
+    const int64_t bytes = sizes.rows * sizes.columns <= kSmallOut ? kDepthBytes / 2 : kDepthBytes;
+    depth_ = std::max<int64_t>(1, EqualBlocks(sizes.inner, bytes / static_cast<int64_t>(sizeof(T)), 1));
     blocks_ = std::max<int64_t>(1, CeilDiv(sizes.inner, depth_));
     Share(threads);
     direct_ = PieceOf(blocks_, 0, grid_.depth, 1).end;
