@@ -6,6 +6,7 @@
 #include "../checks.h"
 #include "gemm.h"
 #include "parallel.h"
+#include "rounding.h"
 #include "scratch.h"
 
 namespace needle {
@@ -19,8 +20,8 @@ struct Sizes {
   bool causal;
 
   int64_t stride() const { return heads * depth; }  // from one time step to the next
-  int64_t blocks() const { return (queries + kMostQueries - 1) / kMostQueries; }
-  int64_t block_rows() const { return (queries + blocks() - 1) / blocks(); }
+  int64_t blocks() const { return CeilDiv(queries, kMostQueries); }
+  int64_t block_rows() const { return CeilDiv(queries, blocks()); }
   /// How many keys the query sees.
   int64_t Visible(int64_t query) const { return causal ? query + 1 + keys - queries : keys; }
 

@@ -6,6 +6,7 @@
 
 #include "../checks.h"
 #include "parallel.h"
+#include "rounding.h"
 
 namespace needle {
 namespace {
@@ -19,7 +20,7 @@ class Slabs {
   Slabs(int64_t outer, int64_t channels, int64_t inner)
       : whole_{outer, channels, inner}, step_(std::max<int64_t>(1, kSlab / std::max<int64_t>(1, channels * inner))) {}
 
-  int64_t count() const { return (whole_.outer + step_ - 1) / step_; }
+  int64_t count() const { return CeilDiv(whole_.outer, step_); }
   int64_t Begin(int64_t i) const { return i * step_ * whole_.channels * whole_.inner; }
   Slab operator[](int64_t i) const {
     return {std::min(step_, whole_.outer - i * step_), whole_.channels, whole_.inner};

@@ -18,6 +18,7 @@
 
 #include "convolution_loops.h"
 #include "parallel.h"
+#include "rounding.h"
 #include "scratch.h"
 
 namespace needle {
@@ -33,14 +34,6 @@ constexpr int64_t kFewChannels = 4;       // so many may lie apart
 constexpr int64_t kChunks = 8, kChunkPixels = 256, kChunkBytes = 1 << 21;
 
 constexpr int64_t kLargest = int64_t{1} << 31;  // of strides, paddings, extents: what follows from them fits 63 bits
-
-int64_t CeilDiv(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-int64_t RoundUp(int64_t a, int64_t multiple) {
-  return CeilDiv(a, multiple) * multiple;
-}
 
 // ---- one axis of a convolution --------------------------------------------------------------------------------------
 

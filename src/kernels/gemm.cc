@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "parallel.h"
+#include "rounding.h"
 #include "scratch.h"
 
 namespace needle {
@@ -22,14 +23,6 @@ constexpr int64_t kMostParts = 1 << 18;   // elements of sums that wait to be ad
 constexpr int64_t kStart = 10000;         // half clock cycles until threads are at work
 constexpr int64_t kLine = 16;             // elements: no two threads write to one cache line
 constexpr int64_t kThreadWork = 1 << 19;  // multiplications that are worth a thread
-
-int64_t CeilDiv(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-int64_t RoundUp(int64_t a, int64_t multiple) {
-  return CeilDiv(a, multiple) * multiple;
-}
 
 /// The largest size of a block, when `length` is cut into equal ones that are multiples of `tile`.
 int64_t EqualBlocks(int64_t length, int64_t block, int64_t tile) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "parallel.h"
+#include "rounding.h"
 #include "row_loops.h"
 
 namespace needle {
@@ -38,7 +39,7 @@ void LayerNormBackward(const Buffer& a, const Buffer& weight, const Buffer& mean
   CheckLayerNormBackward("layer_norm_backward", a, weight, mean, scale, out_grad, to_a, to_weight, to_bias);
   VisitOnly<FloatType>("layer_norm_backward", a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const int64_t cols = weight.size(), rows = mean.size(), pieces = (rows + kRowsAdded - 1) / kRowsAdded;
+    const int64_t cols = weight.size(), rows = mean.size(), pieces = CeilDiv(rows, kRowsAdded);
     Buffer sums(2 * pieces * cols, a.dtype());  // of weight's gradients, then of bias's: a row a piece
     T *weights = sums.as<T>(), *biases = weights + pieces * cols;
     std::fill(weights, biases + pieces * cols, T(0));

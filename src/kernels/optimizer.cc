@@ -5,6 +5,7 @@
 #include <string>
 
 #include "parallel.h"
+#include "rounding.h"
 
 namespace needle {
 namespace {
@@ -141,7 +142,7 @@ double SumOfSquares(const Arrays& arrays) {
     VisitOnly<FloatType>("sum_of_squares", array->dtype(), [&](auto type) {
       using T = typename decltype(type)::type;
       // blocks of one length, so that the sum does not depend on the number of threads
-      const int64_t blocks = (array->size() + kGrain - 1) / kGrain;
+      const int64_t blocks = CeilDiv(array->size(), kGrain);
       std::vector<double> sums(static_cast<size_t>(blocks));
       ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; block++) {

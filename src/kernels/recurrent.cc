@@ -6,6 +6,7 @@
 #include "../checks.h"
 #include "gemm.h"
 #include "parallel.h"
+#include "rounding.h"
 #include "scratch.h"
 
 namespace needle {
@@ -22,7 +23,7 @@ class PackedWeights {
   /// For weights (inner, columns).
   PackedWeights(const Matrix<T>& weights, int64_t inner, int64_t columns)
       : kernels_(NEEDLE_DISPATCH(TableOfGemm<T>)()), inner_(inner), columns_(columns) {
-    width_ = (columns + kernels_.tile_columns - 1) / kernels_.tile_columns * kernels_.tile_columns;
+    width_ = RoundUp(columns, kernels_.tile_columns);
     panels_ = scratch_.Get<T>(static_cast<size_t>(width_ * inner));
     for (int64_t k = 0; k < inner; k += kDepth) {
       const Matrix<T> below{weights.data + k * weights.row_stride, weights.row_stride, weights.column_stride};

@@ -9,6 +9,7 @@
 #include "arithmetic.h"
 #include "fold.h"
 #include "parallel.h"
+#include "rounding.h"
 #include "row_loops.h"
 #include "strided.h"
 #include "view.h"
@@ -106,7 +107,7 @@ auto FoldInUse() {
 template <typename Op, typename T>
 T FoldLongRun(const T* run, int64_t length) {
   const auto fold = FoldInUse<Op, T>();
-  const int64_t pieces = (length + kPiece - 1) / kPiece;
+  const int64_t pieces = CeilDiv(length, kPiece);
   std::vector<T> folded(static_cast<size_t>(pieces));
   ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
@@ -169,13 +170,13 @@ void FoldColumns(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t c
   const auto fold = LoopsInUse<T>().*Op::template kColumns<T>;
   if (rows * cols <= 2 * kPiece) return fold(a, row_stride, rows, out, cols, 0);
   if (cols >= 8 * kStrip) {
-    const int64_t strips = (cols + kStrip - 1) / kStrip;
+    const int64_t strips = CeilDiv(cols, kStrip);
     return ParallelFor(strips, 1, [&](int64_t begin, int64_t end) {
       fold(a + begin * kStrip, row_stride, rows, out + begin * kStrip, std::min(cols, end * kStrip) - begin * kStrip,
            0);
     });
   }
-  const int64_t here = std::max<int64_t>(1, kPiece / cols), pieces = (rows + here - 1) / here;
+  const int64_t here = std::max<int64_t>(1, kPiece / cols), pieces = CeilDiv(rows, here);
   std::vector<T> folded(static_cast<size_t>(pieces * cols));
   ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {

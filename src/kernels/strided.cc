@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "parallel.h"
+#include "rounding.h"
 #include "view.h"
 
 namespace needle {
@@ -85,7 +86,7 @@ template <typename Word>
 void CopyTransposed(const Word* from, const View& view, size_t rows, Word* to) {
   View outer = view;  // without the two axes, but with the rows' tiles
   const size_t last = view.shape.size() - 1;
-  const int64_t tiles = (view.shape[rows] + kTile - 1) / kTile;
+  const int64_t tiles = CeilDiv(view.shape[rows], kTile);
   outer.shape[rows] = tiles, outer.strides[rows] = kTile;
   outer.shape[last] = 1;
   int64_t count = 1, step = 1;

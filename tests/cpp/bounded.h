@@ -95,7 +95,7 @@ Bounded<T> Tanh(Bounded<T> a) {
 
 template <typename T>
 Bounded<T> Sigmoid(Bounded<T> a) {
-  return After<T>(1 / (1 + std::exp(-a.value)), a.error / 4, 2.5);
+  return After<T>(1 / (1 + std::exp(-a.value)), a.error / 4, 2);
 }
 
 /// The sum of some terms, added in any order.

@@ -2,17 +2,13 @@
 // panel, the other, number by number, from wherever in the image it lies: nothing of the image is packed.
 #include "../convolution_loops.h"
 
-#include "vector.h"
+#include "quads.h"
 
 namespace needle {
 namespace {
 
 constexpr int64_t kTileRows = kRegisters == 32 ? 12 : 6, kVectors = 2;  // the sums fit into the registers
 constexpr int64_t kChannelwiseRows = 4;
-
-int64_t Smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 template <typename T>
 struct Loops : Simd<T> {
@@ -23,13 +19,8 @@ struct Loops : Simd<T> {
 
   // ---- copying -----------------------------------------------------------------------------------------------------
 
-  static constexpr int64_t kQuad = 16 / static_cast<int64_t>(sizeof(T));  // so many rows of so many are turned at once
+  static constexpr int64_t kQuad = Quads<T>::kQuad;  // so many rows of so many are turned at once
   static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
-  typedef T Quad __attribute__((vector_size(16)));
-  typedef T UnalignedQuad __attribute__((vector_size(16), aligned(sizeof(T))));
-
-  static Quad LoadQuad(const T* from) { return *reinterpret_cast<const UnalignedQuad*>(from); }
-  static void StoreQuad(T* to, Quad value) { *reinterpret_cast<UnalignedQuad*>(to) = value; }
 
   static void Copy(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, T* to,
                    int64_t width) {
@@ -62,30 +53,12 @@ struct Loops : Simd<T> {
       const int64_t end = Smaller(line + kLine, whole_rows);
       for (int64_t j = 0; j < whole; j += kQuad) {
         for (int64_t k = line; k < end; k += kQuad) {
-          Turn(from + j * column_stride + k, column_stride, to + k * width + j, width);
+          Quads<T>::Transpose(from + j * column_stride + k, column_stride, kQuad, to + k * width + j, width);
         }
       }
     }
     CopyElements(from + whole * column_stride, 1, column_stride, whole_rows, columns - whole, to + whole, width);
     CopyElements(from + whole_rows, 1, column_stride, rows - whole_rows, columns, to + whole_rows * width, width);
-  }
-
-  /// kQuad columns, `stride` apart, of kQuad elements -> kQuad rows, `width` apart.
-  static void Turn(const float* from, int64_t stride, float* to, int64_t width) {
-    const Quad a = LoadQuad(from), b = LoadQuad(from + stride), c = LoadQuad(from + 2 * stride),
-               d = LoadQuad(from + 3 * stride);
-    const Quad ab_low = NEEDLE_SHUFFLE(a, b, 0, 4, 1, 5), ab_high = NEEDLE_SHUFFLE(a, b, 2, 6, 3, 7);
-    const Quad cd_low = NEEDLE_SHUFFLE(c, d, 0, 4, 1, 5), cd_high = NEEDLE_SHUFFLE(c, d, 2, 6, 3, 7);
-    StoreQuad(to, NEEDLE_SHUFFLE(ab_low, cd_low, 0, 1, 4, 5));
-    StoreQuad(to + width, NEEDLE_SHUFFLE(ab_low, cd_low, 2, 3, 6, 7));
-    StoreQuad(to + 2 * width, NEEDLE_SHUFFLE(ab_high, cd_high, 0, 1, 4, 5));
-    StoreQuad(to + 3 * width, NEEDLE_SHUFFLE(ab_high, cd_high, 2, 3, 6, 7));
-  }
-
-  static void Turn(const double* from, int64_t stride, double* to, int64_t width) {
-    const Quad a = LoadQuad(from), b = LoadQuad(from + stride);
-    StoreQuad(to, NEEDLE_SHUFFLE(a, b, 0, 2));
-    StoreQuad(to + width, NEEDLE_SHUFFLE(a, b, 1, 3));
   }
 
   // ---- finishing a sum ---------------------------------------------------------------------------------------------

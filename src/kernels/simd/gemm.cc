@@ -2,7 +2,8 @@
 // each step loads kVectors vectors of b and broadcasts kTileRows numbers of a.
 #include "../gemm.h"
 
-#include "vector.h"
+#include "fold.h"
+#include "quads.h"
 
 namespace needle {
 namespace {
@@ -10,43 +11,15 @@ namespace {
 constexpr int64_t kTileRows = kRegisters == 32 ? 12 : 6, kVectors = 2;  // so many sums stay in registers
 
 template <typename T>
-struct Kernel : Simd<T> {
+struct Kernel : Loops<T> {
   using typename Simd<T>::Vector;
   using Simd<T>::kLanes, Simd<T>::Load, Simd<T>::Store;
+  using Loops<T>::LoadFirst, Loops<T>::StoreFirst;
 
   static constexpr int64_t kTileColumns = kVectors * kLanes;
+  static constexpr int64_t kQuad = Quads<T>::kQuad;
 
-  static int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-  // ---- packing: strips and panels are the same to it
-  // ------------------------------------------------------------------
-
-  // kQuad items of kQuad steps are transposed in registers
-  static constexpr int64_t kQuad = 16 / static_cast<int64_t>(sizeof(T));
-  typedef T Quad __attribute__((vector_size(16)));
-  typedef T UnalignedQuad __attribute__((vector_size(16), aligned(sizeof(T))));
-
-  static Quad LoadQuad(const T* from) { return *reinterpret_cast<const UnalignedQuad*>(from); }
-  static void StoreQuad(T* to, Quad value) { *reinterpret_cast<UnalignedQuad*>(to) = value; }
-
-  /// kQuad rows, `stride` apart, of kQuad elements -> kQuad rows, `width` apart.  If there are fewer, the last is taken
-  /// several times.
-  static void Transpose(const float* from, int64_t stride, int64_t rows, float* to, int64_t width) {
-    const Quad a = LoadQuad(from), b = LoadQuad(from + Smaller(1, rows - 1) * stride),
-               c = LoadQuad(from + Smaller(2, rows - 1) * stride), d = LoadQuad(from + Smaller(3, rows - 1) * stride);
-    const Quad ab_low = NEEDLE_SHUFFLE(a, b, 0, 4, 1, 5), ab_high = NEEDLE_SHUFFLE(a, b, 2, 6, 3, 7);
-    const Quad cd_low = NEEDLE_SHUFFLE(c, d, 0, 4, 1, 5), cd_high = NEEDLE_SHUFFLE(c, d, 2, 6, 3, 7);
-    StoreQuad(to, NEEDLE_SHUFFLE(ab_low, cd_low, 0, 1, 4, 5));
-    StoreQuad(to + width, NEEDLE_SHUFFLE(ab_low, cd_low, 2, 3, 6, 7));
-    StoreQuad(to + 2 * width, NEEDLE_SHUFFLE(ab_high, cd_high, 0, 1, 4, 5));
-    StoreQuad(to + 3 * width, NEEDLE_SHUFFLE(ab_high, cd_high, 2, 3, 6, 7));
-  }
-
-  static void Transpose(const double* from, int64_t stride, int64_t rows, double* to, int64_t width) {
-    const Quad a = LoadQuad(from), b = LoadQuad(from + Smaller(1, rows - 1) * stride);
-    StoreQuad(to, NEEDLE_SHUFFLE(a, b, 0, 2));
-    StoreQuad(to + width, NEEDLE_SHUFFLE(a, b, 1, 3));
-  }
+  // ---- packing: strips and panels are the same to it ----------------------------------------------------------------
 
   /// `items` of kWidth items, each with `depth` steps, -> depth rows of kWidth elements.  What follows the last item in
   /// its vector is some number or other, which is multiplied, but never stored; what is behind that nobody reads.
@@ -90,9 +63,9 @@ struct Kernel : Simd<T> {
                                                                    T* to) {
 #pragma GCC unroll 16
     for (int64_t i = 0; i < items; i += kQuad) {
-      const int64_t first =
-          i && i + kQuad > items ? items - kQuad : i;  // where items is no multiple, two of them overlap
-      Transpose(from + first * item_stride, item_stride, items - first, to + first, kWidth);
+      // where items is no multiple, two of them overlap
+      const int64_t first = i && i + kQuad > items ? items - kQuad : i;
+      Quads<T>::Transpose(from + first * item_stride, item_stride, items - first, to + first, kWidth);
     }
   }
 
@@ -102,7 +75,7 @@ struct Kernel : Simd<T> {
     if (kWidth % kLanes == 0 && items == kWidth) {
       for (; i < kWidth; i += kLanes) Store(to + i, Load(from + i));
     }
-    for (; i + kQuad <= items; i += kQuad) StoreQuad(to + i, LoadQuad(from + i));
+    for (; i + kQuad <= items; i += kQuad) Quads<T>::Store(to + i, Quads<T>::Load(from + i));
     for (; i < items; i++) to[i] = from[i];
   }
 
@@ -126,9 +99,9 @@ struct Kernel : Simd<T> {
   template <int64_t kRows, int64_t kVecs, int64_t kBytes>
   static void MultiplyTile(const T* strip, const T* panel, int64_t panel_stride, int64_t depth, int64_t columns, T* out,
                            int64_t stride, const Epilogue<T>& epilogue) {
-    typedef T Wide __attribute__((vector_size(kBytes)));
-    typedef T Unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T))));
-    constexpr int64_t kWide = kBytes / static_cast<int64_t>(sizeof(T)), kWidth = kVecs * kWide;
+    using Part = Simd<T, kBytes>;
+    using Wide = typename Part::Vector;
+    constexpr int64_t kWide = Part::kLanes, kWidth = kVecs * kWide;
 
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kRows; i++) __builtin_prefetch(out + i * stride, 1);
@@ -136,7 +109,7 @@ struct Kernel : Simd<T> {
     for (int64_t k = 0; k < depth; k++, strip += kTileRows, panel += panel_stride) {
       Wide b[kVecs];
 #pragma GCC unroll 4
-      for (int64_t v = 0; v < kVecs; v++) b[v] = *reinterpret_cast<const Unaligned*>(panel + v * kWide);
+      for (int64_t v = 0; v < kVecs; v++) b[v] = Part::Load(panel + v * kWide);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kRows; i++) {
         const Wide a = strip[i] - Wide{};  // x - 0 is x, but 0 + x would be computed: it differs for -0
@@ -153,20 +126,21 @@ struct Kernel : Simd<T> {
           for (int64_t v = 0; v < kVecs; v++) change(sum[i][v], i, v * kWide);
         }
       };
-      const auto load = [](const T* from) { return *reinterpret_cast<const Unaligned*>(from); };
-      if (epilogue.accumulate) for_each([&](Wide& all, int64_t i, int64_t j) { all += load(out + i * stride + j); });
-      if (epilogue.bias) for_each([&](Wide& all, int64_t, int64_t j) { all += load(epilogue.bias + j); });
+      if (epilogue.accumulate) {
+        for_each([&](Wide& all, int64_t i, int64_t j) { all += Part::Load(out + i * stride + j); });
+      }
+      if (epilogue.bias) for_each([&](Wide& all, int64_t, int64_t j) { all += Part::Load(epilogue.bias + j); });
       if (epilogue.residual) {
         for_each([&](Wide& all, int64_t i, int64_t j) {
-          all += load(epilogue.residual + i * epilogue.residual_stride + j);
+          all += Part::Load(epilogue.residual + i * epilogue.residual_stride + j);
         });
       }
       if (epilogue.relu) for_each([](Wide& all, int64_t, int64_t) { all = ((all > 0) | (all != all)) ? all : Wide{}; });
-      for_each([&](Wide& all, int64_t i, int64_t j) { *reinterpret_cast<Unaligned*>(out + i * stride + j) = all; });
+      for_each([&](Wide& all, int64_t i, int64_t j) { Part::Store(out + i * stride + j, all); });
     } else {
       alignas(64) T sums[kRows * kLanes] = {};
 #pragma GCC unroll 16
-      for (int64_t i = 0; i < kRows; i++) *reinterpret_cast<Unaligned*>(sums + i * kLanes) = sum[i][0];
+      for (int64_t i = 0; i < kRows; i++) Part::Store(sums + i * kLanes, sum[i][0]);
       Finish(sums, kRows, columns, out, stride, epilogue);
     }
   }
@@ -176,34 +150,12 @@ struct Kernel : Simd<T> {
                                                const Epilogue<T>& epilogue) {
     for (int64_t i = 0; i < rows; i++, out += stride) {
       Vector sum = Load(sums + i * kLanes);
-      if (epilogue.accumulate) sum += LoadSome(out, columns);
-      if (epilogue.bias) sum += LoadSome(epilogue.bias, columns);
-      if (epilogue.residual) sum += LoadSome(epilogue.residual + i * epilogue.residual_stride, columns);
+      if (epilogue.accumulate) sum += LoadFirst(out, columns);
+      if (epilogue.bias) sum += LoadFirst(epilogue.bias, columns);
+      if (epilogue.residual) sum += LoadFirst(epilogue.residual + i * epilogue.residual_stride, columns);
       if (epilogue.relu) sum = ((sum > 0) | (sum != sum)) ? sum : Vector{};  // a NaN stays
-      StoreSome(out, sum, columns);
+      StoreFirst(out, sum, columns);
     }
-  }
-
-  /// `count` elements (or a vector full), and zeros.
-  static Vector LoadSome(const T* from, int64_t count) {
-    if (count >= kLanes) return Load(from);
-    T some[kLanes] = {};
-    CopySome(from, count, some);
-    return Load(some);
-  }
-
-  static void StoreSome(T* to, Vector value, int64_t count) {
-    if (count >= kLanes) return Store(to, value);
-    T some[kLanes];
-    Store(some, value);
-    CopySome(some, count, to);
-  }
-
-  /// `count` elements, fewer than a vector has: by halves, quarters, … of it.
-  template <int64_t kCount = kLanes / 2>
-  static void CopySome(const T* from, int64_t count, T* to) {
-    if (count & kCount) __builtin_memcpy(to, from, kCount * sizeof(T)), from += kCount, to += kCount;
-    if constexpr (kCount > 1) CopySome<kCount / 2>(from, count, to);
   }
 
   // ---- all tiles of a block -----------------------------------------------------------------------------------------
@@ -263,8 +215,7 @@ struct Kernel : Simd<T> {
     return epilogue;
   }
 
-  // ---- few rows or columns: each number of the other matrix is used so seldom that packing it would cost more
-  // ----------
+  // ---- few rows or columns: each number of the other matrix is used too seldom to pack it ---------------------------
 
   static void MultiplyRow(const T* row, int64_t row_stride, const Matrix<T>& b, int64_t inner, int64_t columns,
                           T* out) {
@@ -292,9 +243,9 @@ struct Kernel : Simd<T> {
       Store(out + j, sum);
     }
     if (j == columns) return;
-    Vector sum = LoadSome(out + j, columns - j);
-    for (int64_t k = 0; k < kRows; k++) sum += a[k] * LoadSome(b + k * b_stride + j, columns - j);
-    StoreSome(out + j, sum, columns - j);
+    Vector sum = LoadFirst(out + j, columns - j);
+    for (int64_t k = 0; k < kRows; k++) sum += a[k] * LoadFirst(b + k * b_stride + j, columns - j);
+    StoreFirst(out + j, sum, columns - j);
   }
 
   template <int64_t kColumns = kMostDots>
@@ -332,12 +283,12 @@ struct Kernel : Simd<T> {
     };
     int64_t k = 0;
     for (; k + kLanes <= inner; k += kLanes) add(k, [](const T* from) { return Load(from); });
-    if (k < inner && inner < kLanes) add(k, [&](const T* from) { return LoadSome(from, inner - k); });
+    if (k < inner && inner < kLanes) add(k, [&](const T* from) { return LoadFirst(from, inner - k); });
     if (k < inner && inner > kLanes) add(inner - kLanes, [&](const T* from) { return LastOf(Load(from), inner - k); });
 #pragma GCC unroll 8
     for (int64_t i = 0; i < kRows; i++) {
 #pragma GCC unroll 8
-      for (int64_t j = 0; j < kColumns; j++) out[i * kColumns + j] = SumOfLanes(sum[i][j]);
+      for (int64_t j = 0; j < kColumns; j++) out[i * kColumns + j] = Folds<T>::template FoldLanes<Sum>(sum[i][j]);
     }
   }
 
@@ -346,15 +297,6 @@ struct Kernel : Simd<T> {
     Vector lane;
     for (int64_t i = 0; i < kLanes; i++) lane[i] = static_cast<T>(i);
     return lane >= static_cast<T>(kLanes - count) ? value : Vector{};
-  }
-
-  static T SumOfLanes(Vector value) {
-    T lanes[kLanes];
-    Store(lanes, value);
-    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-      for (int64_t j = 0; j < width; j++) lanes[j] += lanes[j + width];
-    }
-    return lanes[0];
   }
 
   static GemmKernels<T> Table() {

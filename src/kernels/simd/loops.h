@@ -16,11 +16,20 @@ struct Loops : Math<T> {
   /// The last elements of an array, fewer than a vector holds; the other lanes are 0.
   static Vector LoadFirst(const T* from, int64_t count) {
     T lanes[kLanes] = {};
-    for (int64_t i = 0; i < count; i++) lanes[i] = from[i];
+    CopyFirst(from, count, lanes);
     return Load(lanes);
   }
   static void StoreFirst(T* to, Vector value, int64_t count) {
-    for (int64_t i = 0; i < count; i++) to[i] = value[i];
+    T lanes[kLanes];
+    Store(lanes, value);
+    CopyFirst(lanes, count, to);
+  }
+
+  /// By halves, quarters, … of a vector.
+  template <int64_t kCount = kLanes / 2>
+  static void CopyFirst(const T* from, int64_t count, T* to) {
+    if (count & kCount) __builtin_memcpy(to, from, kCount * sizeof(T)), from += kCount, to += kCount;
+    if constexpr (kCount > 1) CopyFirst<kCount / 2>(from, count, to);
   }
 
   // an operand: neighbours in memory, or one number for all

@@ -1,5 +1,5 @@
 // exp, log, tanh and what is made of them, on vectors; none is off by more than 2 units in the last place, which
-// tests/unit/test_vector_kernels.py shows over all of float32.
+// tests/unit/test_vector_kernels.py shows for numbers of all sizes.
 //
 // The method is the usual one: the argument is reduced exactly to a small interval (W. J. Cody and W. Waite, "Software
 // manual for the elementary functions", 1980), and there a polynomial is evaluated.  The polynomials interpolate the

@@ -32,6 +32,10 @@ constexpr int64_t kVectorBytes = 16, kRegisters = 32;
 constexpr int64_t kVectorBytes = 16, kRegisters = 16;
 #endif
 
+inline int64_t Smaller(int64_t a, int64_t b) {  // std::min has external linkage
+  return a < b ? a : b;
+}
+
 template <typename T, int64_t kBytes = kVectorBytes>
 struct Simd {
   typedef T Vector __attribute__((vector_size(kBytes)));
