@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,16 @@ def operands(sizes: dict[str, Any]) -> list[np.ndarray]:
     shape = sizes["n"] // sizes["width"], sizes["width"]
     arrays = [normal(seed, *shape) for seed in ((0, 1) if sizes["name"] in ("add", "multiply") else (0,))]
     return [np.abs(a) + 0.1 for a in arrays] if sizes["name"] == "log" else arrays
+
+
+REDUCTIONS = ("sum", "max", "sum of rows", "sum of columns")
+COPIES = 4  # of what is only read, so that no cache holds it until its next turn: McCalpin's rule for STREAM
+
+
+def in_turn(function: Callable[..., Any], name: str, copy: Callable[[], Sequence[Any]]) -> Callable[[], Any]:
+    """Call an operation on its operands; a reduction, whose result is small, on one copy of them after the other."""
+    turns = itertools.cycle([copy() for _ in range(COPIES if name in REDUCTIONS else 1)])
+    return lambda: function(*next(turns))
 
 
 def training_data(sizes: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import Absent, Work
+from . import Absent, Work, in_turn
 
 SOURCE = Path(__file__).with_name("probes.cc")
 BUILT = Path(__file__).resolve().parents[2] / "build" / "benchmarks" / "probes.so"
@@ -96,14 +96,16 @@ def fma(n: int) -> Work:
 
 
 def traffic(what: str, n: int) -> Work:
-    arrays = [_aligned(n) for _ in range({"read": 1, "scale": 2, "add": 3, "triad": 3}[what])]
     if what == "read":
-        out = np.zeros(1, np.float32)
-        function, pointers = library().ProbeRead, [ctypes.c_void_p(a.ctypes.data) for a in (arrays[0], out)]
-        size, count = ctypes.c_int64(len(arrays[0])), ctypes.c_int(threads)
-        return Work(functools.partial(_keeping, (*arrays, out), function, pointers[0], size, count, pointers[1]), dict)
+        return Work(in_turn(_read, "sum", lambda: [_aligned(n)]), dict)
+    arrays = [_aligned(n) for _ in range({"scale": 2, "add": 3, "triad": 3}[what])]
     ways = [_call(f"Probe{what.capitalize()}{how}", *arrays) for how in ("", "Stream")]
     return Work(min(ways, key=_seconds), dict)
+
+
+def _read(array: np.ndarray) -> None:
+    out, pointer = ctypes.c_float(), ctypes.c_void_p(array.ctypes.data)
+    library().ProbeRead(pointer, ctypes.c_int64(len(array)), ctypes.c_int(threads), ctypes.byref(out))
 
 
 def _seconds(run: Callable[[], None]) -> float:

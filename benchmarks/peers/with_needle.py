@@ -17,7 +17,7 @@ from mlp_resnet import MLPResNet
 from models import LanguageModel, ResNet9
 from needle import backend_ndarray as nd
 
-from . import STEPS_COMPARED, Absent, Answer, Work, normal, operands, training_data
+from . import STEPS_COMPARED, Absent, Answer, Work, in_turn, normal, operands, training_data
 
 
 def set_up(variant: str, threads: int) -> None:
@@ -71,9 +71,7 @@ def operation(name: str, n: int, width: int) -> Work:
     arrays = operands({"name": name, "n": n, "width": width})
     if "both ways" in name:
         return _both_ways(name, ndl.Tensor(arrays[0]))
-    tensors = [constant(a) for a in arrays]
-    function = _function(name, width)
-    run = lambda: function(*tensors)
+    run = in_turn(_function(name, width), name, lambda: [constant(a.copy()) for a in arrays])
     return Work(run, lambda: {"out": run().numpy()})
 
 

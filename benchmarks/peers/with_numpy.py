@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import Work, normal, operands
+from . import Work, in_turn, normal, operands
 
 
 def set_up(variant: str, threads: int) -> None:
@@ -38,8 +38,8 @@ def product(m: int, k: int, n: int) -> Work:
 
 def operation(name: str, n: int, width: int) -> Work:
     arrays = operands({"name": name, "n": n, "width": width})
-    function = FUNCTIONS[name]
-    return Work(lambda: function(*arrays), lambda: {"out": function(*arrays)})
+    run = in_turn(FUNCTIONS[name], name, lambda: [a.copy() for a in arrays])
+    return Work(run, lambda: {"out": run()})
 
 
 def _softmax(a: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import STEPS_COMPARED, Answer, Work, normal, operands, training_data
+from . import STEPS_COMPARED, Answer, Work, in_turn, normal, operands, training_data
 
 variant = ""  # "compile", "fused" or "foreach"
 
@@ -80,7 +80,7 @@ def operation(name: str, n: int, width: int) -> Work:
     if "both ways" in name:
         return _both_ways(name, tensors[0].requires_grad_())
     function = _layer_norm(width) if name == "layer norm" else FUNCTIONS[name]
-    run = lambda: function(*tensors)
+    run = in_turn(function, name, lambda: [a.clone() for a in tensors])
     return Work(torch.no_grad()(run), lambda: {"out": run().detach().numpy()})
 
 

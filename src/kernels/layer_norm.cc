@@ -57,8 +57,8 @@ void LayerNormBackward(const Buffer& a, const Buffer& weight, const Buffer& mean
       return;
     }
     const auto sum_columns = NEEDLE_DISPATCH(TableOfFolds<T>)().sum_columns;
-    sum_columns(weights, cols, pieces, to_weight.as<T>(), cols, 0);
-    sum_columns(biases, cols, pieces, to_bias.as<T>(), cols, 0);
+    sum_columns(weights, cols, pieces, to_weight.as<T>(), cols, weights);
+    sum_columns(biases, cols, pieces, to_bias.as<T>(), cols, biases);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "parallel.h"
 #include "rounding.h"
 #include "row_loops.h"
+#include "scratch.h"
 #include "strided.h"
 #include "view.h"
 
@@ -166,25 +167,28 @@ View InMemoryOrder(const Dims& shape, const Dims& strides, size_t first) {
 /// out[j] = the fold of a[k * row_stride + j], on several threads: each has columns of its own, or a piece of the rows.
 template <typename Op, typename T>
 void FoldColumns(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols) {
-  constexpr int64_t kStrip = 1024;  // columns
+  constexpr int64_t kStrip = 1024;     // columns
+  constexpr int64_t kMostPieces = 16;  // of rows, whose results are folded on one thread
   const auto fold = LoopsInUse<T>().*Op::template kColumns<T>;
-  if (rows * cols <= 2 * kPiece) return fold(a, row_stride, rows, out, cols, 0);
+  if (rows * cols <= 2 * kPiece) return fold(a, row_stride, rows, out, cols, a);
   if (cols >= 8 * kStrip) {
     const int64_t strips = CeilDiv(cols, kStrip);
     return ParallelFor(strips, 1, [&](int64_t begin, int64_t end) {
       fold(a + begin * kStrip, row_stride, rows, out + begin * kStrip, std::min(cols, end * kStrip) - begin * kStrip,
-           0);
+           a + rows * row_stride);
     });
   }
-  const int64_t here = std::max<int64_t>(1, kPiece / cols), pieces = CeilDiv(rows, here);
-  std::vector<T> folded(static_cast<size_t>(pieces * cols));
+  const int64_t here = std::max(kPiece / cols + 1, CeilDiv(rows, kMostPieces)), pieces = CeilDiv(rows, here);
+  Scratch scratch;
+  T* const folded = scratch.Get<T>(static_cast<size_t>(pieces * cols));
   ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
-      const int64_t first = i * here, more = std::min(rows, end * here) - std::min(rows, first + here);
-      fold(a + first * row_stride, row_stride, std::min(here, rows - first), folded.data() + i * cols, cols, more);
+      const int64_t first = i * here;
+      fold(a + first * row_stride, row_stride, std::min(here, rows - first), folded + i * cols, cols,
+           a + std::min(rows, end * here) * row_stride);
     }
   });
-  fold(folded.data(), cols, pieces, out, cols, 0);
+  fold(folded, cols, pieces, out, cols, folded);
 }
 
 /// The kept axes end in neighbours: rows are folded onto one another.

@@ -15,8 +15,8 @@ template <typename T>
 struct FoldLoops {
   /// The fold of length >= 1 numbers in a row; a NaN wins every maximum and minimum.
   using Run = T (*)(const T* run, int64_t length);
-  /// out[j] = the fold of a[k * row_stride + j] over rows >= 1.  So many more rows follow, and will be folded next.
-  using Columns = void (*)(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols, int64_t more);
+  /// out[j] = the fold of a[k * row_stride + j] over rows >= 1.  Rows after these, up to end, will be folded next.
+  using Columns = void (*)(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols, const T* end);
 
   Run sum, max, min;
   Columns sum_columns, max_columns, min_columns;
