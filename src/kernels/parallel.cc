@@ -6,8 +6,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -79,10 +82,12 @@ bool WaitFor(const Ready& ready, int64_t turns) {
 
 /// What is to be done, on the stack of the caller, who stays until nobody works on it.
 struct Task {
-  MemberBody body;
-  void* context;
-  int64_t members;
+  PieceBody body;
+  const void* context;
+  int64_t count, members;
   std::atomic<int64_t> done{0};  // by others than the caller
+  std::atomic<bool> failed{false};
+  std::exception_ptr thrown{};  // what body threw first: an exception must not leave its thread
 
   void Run(int64_t member);
 };
@@ -90,8 +95,14 @@ struct Task {
 thread_local Task* current = nullptr;  // what this thread works on; one that does is not given threads
 
 void Task::Run(int64_t member) {
+  const int64_t length = count / members, longer = count % members;  // the first `longer` pieces have one item more
+  const int64_t begin = member * length + std::min(member, longer);
   current = this;
-  body(context, member, members);
+  try {
+    body(context, begin, begin + length + (member < longer));
+  } catch (...) {
+    if (!failed.exchange(true)) thrown = std::current_exception();
+  }
   current = nullptr;
 }
 
@@ -147,10 +158,10 @@ class Worker {
 class Pool {
  public:
   /// Whether the threads were free, and all is done.
-  bool RunMembers(int64_t members, MemberBody body, void* context) {
+  bool Run(int64_t count, int64_t members, PieceBody body, const void* context) {
     std::unique_lock<std::mutex> lock(in_use_, std::try_to_lock);
     if (!lock || !Grow(members - 1)) return false;
-    Task task{body, context, members};
+    Task task{body, context, count, members};
     for (int64_t i = 1; i < members; i++) worker(i).Give(&task);
     task.Run(0);
     int64_t others = 0;
@@ -158,6 +169,7 @@ class Pool {
       worker(i).TakeBack() ? task.Run(i) : void(others++);
     }
     WaitFor([&] { return task.done == others; }, INT64_MAX);
+    if (task.thrown) std::rethrow_exception(task.thrown);
     return true;
   }
 
@@ -193,9 +205,11 @@ const int at_fork = pthread_atfork(nullptr, nullptr, [] {
 
 }  // namespace
 
-void RunMembers(int64_t members, MemberBody body, void* context) {
-  if (members > 1 && !current && ThePool().load()->RunMembers(members, body, context)) return;
-  body(context, 0, 1);
+void RunPieces(int64_t count, int64_t grain, PieceBody body, const void* context) {
+  if (count <= 0) return;
+  const int64_t members = std::min<int64_t>(NumThreads(), count / std::max<int64_t>(grain, 1));
+  if (members > 1 && !current && ThePool().load()->Run(count, members, body, context)) return;
+  body(context, 0, count);
 }
 
 int NumThreads() {
