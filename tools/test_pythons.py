@@ -22,7 +22,7 @@ from setup_environment import ROOT, facts_of, requirements
 NEWEST = "numpy>=2"
 OLDEST_NUMPY = "numpy==1.26.*"
 OLDEST_NUMPY_UP_TO = (3, 12)  # NumPy 1.26 has no wheels for later Pythons
-NO_PEERS = ("mypy", "ruff")  # for style, not for tests
+NO_PEERS = ("mypy", "clang-format")  # for style, not for tests
 
 
 def main() -> int:

@@ -170,9 +170,11 @@ def regions_of(root: Path, file: str, notes: list[str]) -> dict[str, regions.Reg
     return {}
 
 
-def from_elsewhere(root: Path, imported: dict[str, str]) -> str:
+def from_elsewhere(root: Path, imported: dict[str, str | None]) -> str:
     """ "" if all that was imported lies in the tree, else what does not."""
     for module, file in imported.items():
+        if not file:
+            return f"the tests imported {module} from a folder without __init__.py; restore it from the starter"
         if not Path(file).resolve().is_relative_to(root.resolve()):
             return f"the tests imported {module} from {file}, not from {root}; use this tree's own environment"
     return ""

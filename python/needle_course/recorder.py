@@ -7,7 +7,7 @@ A job names the tree, the test files, which functions of them to run, where to w
 lines of JSON, written as they come, so that a process that dies still leaves what it had done:
 
     {"collected": [...]}   {"trouble": file, "message": ...}   {"start": test}   {"test": test, "outcome": ..., ...}
-    {"end": true, "imported": {module: its file}}
+    {"end": true, "imported": {module: its file, or null}}
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Recorder:
         self.write(test=item.nodeid, when=call.when, outcome=outcome, seconds=seconds, **self.told(call.excinfo))
 
     def pytest_sessionfinish(self) -> None:
-        watched = ("needle", "simple_ml")
-        files = {name: getattr(sys.modules.get(name), "__file__", None) for name in watched}
-        self.write(end=True, imported={name: file for name, file in files.items() if file})
+        modules = {name: sys.modules[name] for name in ("needle", "simple_ml") if name in sys.modules}
+        # a folder without an __init__.py is a module too, which has no file
+        self.write(end=True, imported={name: getattr(module, "__file__", None) for name, module in modules.items()})
 
     # -- what it writes down --
 

@@ -42,7 +42,7 @@ class Outcome:
 
     cases: dict[str, list[Case]]
     troubles: dict[str, str] = field(default_factory=dict)
-    imported: dict[str, str] = field(default_factory=dict)
+    imported: dict[str, str | None] = field(default_factory=dict)
     collected: dict[str, list[str]] = field(default_factory=dict)  # {test: its parts}
     ended: str = ""  # how the last process ended, if not as it should
 
