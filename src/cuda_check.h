@@ -19,9 +19,8 @@ inline void CheckStatus(cudaError_t status, const char* call, const char* path, 
   if (status == cudaSuccess) return;
   cudaGetLastError();  // forget it, or the next check would report it again
   const char* slash = std::strrchr(path, '/');
-  throw std::runtime_error(std::string(call) + " failed at " + (slash ? slash + 1 : path) + ":" +
-                           std::to_string(line) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) +
-                           ")");
+  throw std::runtime_error(std::string(call) + " failed at " + (slash ? slash + 1 : path) + ":" + std::to_string(line) +
+                           ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
 }
 
 }  // namespace cuda

@@ -66,66 +66,67 @@ struct Blank {
 
 template <typename Value>
 void ThrowIfBlank(const Value&) {}
-[[noreturn]] inline void ThrowIfBlank(const Blank& blank) { throw NotImplemented(blank.part); }
+[[noreturn]] inline void ThrowIfBlank(const Blank& blank) {
+  throw NotImplemented(blank.part);
+}
 
 }  // namespace cuda
 }  // namespace needle
 
 // Throw if the formula is blank.  It is a template's, so that the host does not even compile a formula of the device.
-#define NEEDLE_THROW_IF_BLANK(formula)                                                            \
-  [](auto a, auto b, auto val) {                                                                  \
-    (void)a, (void)b, (void)val;                                                                  \
-    if constexpr (std::is_same_v<decltype(formula), Blank>) ThrowIfBlank(formula);                \
+#define NEEDLE_THROW_IF_BLANK(formula)                                             \
+  [](auto a, auto b, auto val) {                                                   \
+    (void)a, (void)b, (void)val;                                                   \
+    if constexpr (std::is_same_v<decltype(formula), Blank>) ThrowIfBlank(formula); \
   }(scalar_t(), scalar_t(), scalar_t())
 
 // One statement at file scope defines a kernel, its launch and its row in the table from which Python gets it.  The
 // formula, which the device computes, gives out[i] from a = a[i] and, where there is a second operand, b = b[i] or the
 // number val.
-#define NEEDLE_EWISE_UNARY(Name, py_name, formula)                                                \
-  __global__ void Ewise##Name##Kernel(const scalar_t* in, scalar_t* out, int64_t size) {          \
-    const int64_t i = GlobalIndex();                                                              \
-    if (i >= size) return;                                                                        \
-    [[maybe_unused]] const scalar_t a = in[i];                                                    \
-    out[i] = formula;                                                                             \
-  }                                                                                               \
-  void Ewise##Name(const CudaArray& in, CudaArray* out) {                                         \
-    NEEDLE_THROW_IF_BLANK(formula);                                                               \
-    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                     \
-    Ewise##Name##Kernel<<<grid, kBlockThreads>>>(in.ptr, out->ptr, out->size);                    \
-    CUDA_CHECK(cudaGetLastError());                                                               \
-  }                                                                                               \
+#define NEEDLE_EWISE_UNARY(Name, py_name, formula)                                       \
+  __global__ void Ewise##Name##Kernel(const scalar_t* in, scalar_t* out, int64_t size) { \
+    const int64_t i = GlobalIndex();                                                     \
+    if (i >= size) return;                                                               \
+    [[maybe_unused]] const scalar_t a = in[i];                                           \
+    out[i] = formula;                                                                    \
+  }                                                                                      \
+  void Ewise##Name(const CudaArray& in, CudaArray* out) {                                \
+    NEEDLE_THROW_IF_BLANK(formula);                                                      \
+    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                            \
+    Ewise##Name##Kernel<<<grid, kBlockThreads>>>(in.ptr, out->ptr, out->size);           \
+    CUDA_CHECK(cudaGetLastError());                                                      \
+  }                                                                                      \
   static const Registered<EwiseUnary> ewise_##Name##_registered(py_name, Ewise##Name)
 
-#define NEEDLE_EWISE_BINARY(Name, py_name, formula)                                               \
-  __global__ void Ewise##Name##Kernel(const scalar_t* left, const scalar_t* right,                \
-                                      scalar_t* out, int64_t size) {                              \
-    const int64_t i = GlobalIndex();                                                              \
-    if (i >= size) return;                                                                        \
-    [[maybe_unused]] const scalar_t a = left[i], b = right[i];                                    \
-    out[i] = formula;                                                                             \
-  }                                                                                               \
-  void Ewise##Name(const CudaArray& left, const CudaArray& right, CudaArray* out) {               \
-    NEEDLE_THROW_IF_BLANK(formula);                                                               \
-    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                     \
-    Ewise##Name##Kernel<<<grid, kBlockThreads>>>(left.ptr, right.ptr, out->ptr, out->size);       \
-    CUDA_CHECK(cudaGetLastError());                                                               \
-  }                                                                                               \
+#define NEEDLE_EWISE_BINARY(Name, py_name, formula)                                                               \
+  __global__ void Ewise##Name##Kernel(const scalar_t* left, const scalar_t* right, scalar_t* out, int64_t size) { \
+    const int64_t i = GlobalIndex();                                                                              \
+    if (i >= size) return;                                                                                        \
+    [[maybe_unused]] const scalar_t a = left[i], b = right[i];                                                    \
+    out[i] = formula;                                                                                             \
+  }                                                                                                               \
+  void Ewise##Name(const CudaArray& left, const CudaArray& right, CudaArray* out) {                               \
+    NEEDLE_THROW_IF_BLANK(formula);                                                                               \
+    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                                     \
+    Ewise##Name##Kernel<<<grid, kBlockThreads>>>(left.ptr, right.ptr, out->ptr, out->size);                       \
+    CUDA_CHECK(cudaGetLastError());                                                                               \
+  }                                                                                                               \
   static const Registered<EwiseBinary> ewise_##Name##_registered(py_name, Ewise##Name)
 
-#define NEEDLE_EWISE_SCALAR(Name, py_name, formula)                                               \
-  __global__ void Scalar##Name##Kernel(const scalar_t* in, [[maybe_unused]] scalar_t val,         \
-                                       scalar_t* out, int64_t size) {                             \
-    const int64_t i = GlobalIndex();                                                              \
-    if (i >= size) return;                                                                        \
-    [[maybe_unused]] const scalar_t a = in[i];                                                    \
-    out[i] = formula;                                                                             \
-  }                                                                                               \
-  void Scalar##Name(const CudaArray& in, scalar_t val, CudaArray* out) {                          \
-    NEEDLE_THROW_IF_BLANK(formula);                                                               \
-    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                     \
-    Scalar##Name##Kernel<<<grid, kBlockThreads>>>(in.ptr, val, out->ptr, out->size);              \
-    CUDA_CHECK(cudaGetLastError());                                                               \
-  }                                                                                               \
+#define NEEDLE_EWISE_SCALAR(Name, py_name, formula)                                                      \
+  __global__ void Scalar##Name##Kernel(const scalar_t* in, [[maybe_unused]] scalar_t val, scalar_t* out, \
+                                       int64_t size) {                                                   \
+    const int64_t i = GlobalIndex();                                                                     \
+    if (i >= size) return;                                                                               \
+    [[maybe_unused]] const scalar_t a = in[i];                                                           \
+    out[i] = formula;                                                                                    \
+  }                                                                                                      \
+  void Scalar##Name(const CudaArray& in, scalar_t val, CudaArray* out) {                                 \
+    NEEDLE_THROW_IF_BLANK(formula);                                                                      \
+    const dim3 grid = Grid(Blocks(out->size, kBlockThreads));                                            \
+    Scalar##Name##Kernel<<<grid, kBlockThreads>>>(in.ptr, val, out->ptr, out->size);                     \
+    CUDA_CHECK(cudaGetLastError());                                                                      \
+  }                                                                                                      \
   static const Registered<EwiseScalar> scalar_##Name##_registered(py_name, Scalar##Name)
 
 #endif  // NEEDLE_CUDA_LAUNCH_H_

@@ -18,8 +18,8 @@ void Fill(AlignedArray* out, scalar_t val) {
 // ---- strided views ------------------------------------------------------------------------------------------------
 
 /// BEGIN YOUR SOLUTION hw3/compact
-/// Call visit(i, position) for the elements i = 0, 1, 2, ... of a view in row-major order; position is where the i-th
-/// element lies in the storage.
+/// Call visit(i, position) for the elements i = 0, 1, 2, ... of a view in row-major order; position is where
+/// the i-th element lies in the storage.
 template <typename Visit>
 static void ForEachElement(const Dims& shape, const Dims& strides, int64_t offset, Visit visit) {
   int64_t size = 1;
@@ -44,8 +44,8 @@ void Compact(const AlignedArray& a, AlignedArray* out, const Dims& shape, const 
   ForEachElement(shape, strides, offset, [&](int64_t i, int64_t position) { out->ptr[i] = a.ptr[position]; });
 }
 /// STARTER
-// /// Call visit(i, position) for the elements i = 0, 1, 2, ... of a view in row-major order; position is where the i-th
-// /// element lies in the storage.  (One way to share the walk among the three functions of this part.)
+// /// Call visit(i, position) for the elements i = 0, 1, 2, ... of a view in row-major order; position is where
+// /// the i-th element lies in the storage.  (One way to share the walk among the three functions of this part.)
 // template <typename Visit>
 // static void ForEachElement(const Dims& shape, const Dims& strides, int64_t offset, Visit visit) {
 //   throw NotImplemented("hw3/compact");

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,12 +28,15 @@ def python_style(fix: bool) -> list[list[str]]:
 
 
 def cpp_style(fix: bool) -> list[list[str]]:
-    files = [str(path) for path in sorted((ROOT / "src").rglob("*")) if path.suffix in (".cc", ".cu", ".h")]
-    clang_format = shutil.which("clang-format")
-    if not clang_format or not files:
-        print("style: no clang-format on PATH, the C++ sources are left out", file=sys.stderr)
+    folders = ("src", "tests/cpp", "benchmarks")  # a learner's tree has fewer
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*"))]
+    sources = [str(path) for path in files if path.suffix in (".cc", ".cu", ".h")]
+    # that of the environment first: each version lays out a little differently
+    clang_format = shutil.which("clang-format", path=sysconfig.get_path("scripts")) or shutil.which("clang-format")
+    if not clang_format or not sources:
+        print("style: no clang-format, the C++ sources are left out", file=sys.stderr)
         return []
-    return [[clang_format, "-i", *files] if fix else [clang_format, "--dry-run", "--Werror", *files]]
+    return [[clang_format, "-i", *sources] if fix else [clang_format, "--dry-run", "--Werror", *sources]]
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ static inline void Stream(float* to, Vector value) {
 #endif
 }
 
-static inline Vector At(const float* from) { return *reinterpret_cast<const Vector*>(from); }
+static inline Vector At(const float* from) {
+  return *reinterpret_cast<const Vector*>(from);
+}
 
 extern "C" {
 
@@ -69,6 +71,7 @@ void ProbeRead(const float* a, int64_t n, int threads, float* out) {
   *out = total;
 }
 
+// clang-format off: it takes _Pragma for a part of the loop
 #define PROBE(Name, formula, ...)                                       \
   void Probe##Name(__VA_ARGS__, float* c, int64_t n, int threads) {     \
     _Pragma("omp parallel for num_threads(threads) schedule(static)")   \
@@ -78,6 +81,7 @@ void ProbeRead(const float* a, int64_t n, int threads, float* out) {
     _Pragma("omp parallel for num_threads(threads) schedule(static)")   \
     for (int64_t i = 0; i < n / kLanes * kLanes; i += kLanes) Stream(c + i, formula); \
   }
+// clang-format on
 
 PROBE(Scale, At(a + i) * 3.0f, const float* a)
 PROBE(Add, At(a + i) + At(b + i), const float* a, const float* b)

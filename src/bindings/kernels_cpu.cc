@@ -48,7 +48,8 @@ py::array ToNumpy(const Buffer& a, const Dims& shape, const Dims& strides, int64
   if (size == 0) {  // strides are given: pybind11's own may overflow beside an extent of 0
     return py::array(NumpyDType(a.dtype()), shape, Dims(shape.size(), ItemSize(a.dtype())));
   }
-  if (__builtin_mul_overflow(size, ItemSize(a.dtype()), &bytes)) throw std::bad_alloc();  // or here, of a broadcast view
+  if (__builtin_mul_overflow(size, ItemSize(a.dtype()), &bytes))
+    throw std::bad_alloc();  // or here, of a broadcast view
   py::array copy(NumpyDType(a.dtype()), shape);
   Buffer out(copy.mutable_data(), copy.size(), a.dtype());
   py::gil_scoped_release release_gil;
@@ -154,10 +155,10 @@ PYBIND11_MODULE(kernels_cpu, m) {
   ExportBatchNorm(m);
   ExportOptimizers(m);
   // where the float32 kernel was measured to be faster than the course's plain one
-  m.attr("__fast__") = py::make_tuple(
-      "matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem", "fill", "ewise_add", "ewise_mul", "ewise_div",
-      "ewise_maximum", "ewise_eq", "ewise_ge", "scalar_add", "scalar_mul", "scalar_div", "scalar_power",
-      "scalar_maximum", "scalar_eq", "scalar_ge", "ewise_log", "ewise_exp", "ewise_tanh");
+  m.attr("__fast__") = py::make_tuple("matmul", "reduce_sum", "reduce_max", "compact", "ewise_setitem", "fill",
+                                      "ewise_add", "ewise_mul", "ewise_div", "ewise_maximum", "ewise_eq", "ewise_ge",
+                                      "scalar_add", "scalar_mul", "scalar_div", "scalar_power", "scalar_maximum",
+                                      "scalar_eq", "scalar_ge", "ewise_log", "ewise_exp", "ewise_tanh");
 }
 
 }  // namespace needle

@@ -195,11 +195,9 @@ void AttentionBackward(const Buffer& q, const Buffer& k, const Buffer& v, const 
       for (int64_t task = begin; task < end; task++) {
         const int64_t at_queries = s.Begin(task / heads, task % heads, queries);
         const int64_t at_keys = s.Begin(task / heads, task % heads, keys);
-        const Operands<T> head{q.as<T>() + at_queries,      k.as<T>() + at_keys,
-                               v.as<T>() + at_keys,         out.as<T>() + at_queries,
-                               lse.as<T>() + task * queries, out_grad.as<T>() + at_queries,
-                               q_grad.as<T>() + at_queries, k_grad.as<T>() + at_keys,
-                               v_grad.as<T>() + at_keys};
+        const Operands<T> head{q.as<T>() + at_queries,      k.as<T>() + at_keys,          v.as<T>() + at_keys,
+                               out.as<T>() + at_queries,    lse.as<T>() + task * queries, out_grad.as<T>() + at_queries,
+                               q_grad.as<T>() + at_queries, k_grad.as<T>() + at_keys,     v_grad.as<T>() + at_keys};
         BackwardOfHead<T>(s, head, kernels, logits.Get<T>(room), probs_grad.Get<T>(room));
       }
     });

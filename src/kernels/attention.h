@@ -1,6 +1,6 @@
-// Attention, a block of queries at a time: the matrix of all weights is never stored, and what the backward pass needs of
-// it is computed again.  (M. N. Rabe and C. Staats, "Self-attention does not need O(n²) memory", 2021; T. Dao et al.,
-// "FlashAttention", 2022)
+// Attention, a block of queries at a time: the matrix of all weights is never stored, and what the backward pass needs
+// of it is computed again.  (M. N. Rabe and C. Staats, "Self-attention does not need O(n²) memory", 2021; T. Dao et
+// al., "FlashAttention", 2022)
 #ifndef NEEDLE_KERNELS_ATTENTION_H_
 #define NEEDLE_KERNELS_ATTENTION_H_
 
@@ -10,8 +10,8 @@
 namespace needle {
 
 /// out = softmax(q kᵀ / √depth) v for every batch entry and head.  q and out (batch, queries, heads, depth), k and v
-/// (batch, keys, heads, depth).  If causal, the last query belongs to the last key, and none sees a later key; there are
-/// as many keys as queries, or more.  lse (batch, heads, queries) receives the log Σ exp of each query's logits.
+/// (batch, keys, heads, depth).  If causal, the last query belongs to the last key, and none sees a later key; there
+/// are as many keys as queries, or more.  lse (batch, heads, queries) receives the log Σ exp of each query's logits.
 void AttentionForward(const Buffer& q, const Buffer& k, const Buffer& v, Buffer& out, Buffer& lse, int64_t batch,
                       int64_t heads, int64_t queries, int64_t keys, int64_t depth, bool causal);
 

@@ -228,7 +228,8 @@ struct Images {
   Layout at;
 
   Images(const Buffer& buffer, const Dims& dims, const Dims& strides, int64_t offset)
-      : data(buffer.as<T>() + offset), shape{dims[0], dims[1], dims[2], dims[3]},
+      : data(buffer.as<T>() + offset),
+        shape{dims[0], dims[1], dims[2], dims[3]},
         at{strides[0], strides[1], strides[2], dims[3] == 1 ? 1 : strides[3]} {}
 
   int64_t Bytes() const { return shape[1] * shape[2] * shape[3] * static_cast<int64_t>(sizeof(T)); }  // of one

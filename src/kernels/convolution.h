@@ -8,10 +8,12 @@
 
 namespace needle {
 
-/// out[n, y, x, f] = bias[f] + Σ images[n, sy·y + dy·i - py, sx·x + dx·j - px, c] · kernel[i, j, c, f], with zeros around,
-/// for (sy, sx) = stride, (py, px) = padding, (dy, dx) = dilation; each group of filters sees its own group of channels.
-/// With relu, what is below 0 becomes 0.  The images may be any view; bias may be null.
-/// out: (N, (H + 2 py - dy (KH - 1) - 1) / sy + 1, (W + 2 px - dx (KW - 1) - 1) / sx + 1, F).
+/// out[n, y, x, f] = bias[f] + Σ images[n, sy·y + dy·i - py, sx·x + dx·j - px, c] · kernel[i, j, c, f],
+///
+/// with zeros around, for (sy, sx) = stride, (py, px) = padding, (dy, dx) = dilation; each group of filters sees its
+/// own group of channels.  With relu, what is below 0 becomes 0.  The images may be any view; bias may be null.  out:
+///
+/// (N, (H + 2 py - dy (KH - 1) - 1) / sy + 1, (W + 2 px - dx (KW - 1) - 1) / sx + 1, F).
 void Convolution(const Buffer& images, const Buffer& kernel, const Buffer* bias, Buffer& out, const Dims& images_shape,
                  const Dims& images_strides, int64_t images_offset, const Dims& kernel_shape, const Dims& stride,
                  const Dims& padding, const Dims& dilation, int64_t groups, bool relu);

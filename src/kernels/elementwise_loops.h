@@ -1,4 +1,4 @@
-// How a formula is applied to whole arrays: by a loop over vectors where there is one for floats, else by the compiler's.
+// Formulas applied to whole arrays: by a loop over vectors where there is one for floats, else by the compiler's.
 #ifndef NEEDLE_KERNELS_ELEMENTWISE_LOOPS_H_
 #define NEEDLE_KERNELS_ELEMENTWISE_LOOPS_H_
 
@@ -23,10 +23,10 @@ void Map(int64_t size, T* out, const Formula& formula) {
   });
 }
 
-#define NEEDLE_LOOP(name)                              \
-  template <typename T>                                \
+#define NEEDLE_LOOP(name)                             \
+  template <typename T>                               \
   auto LoopOf(op::name, const FloatLoops<T>& loops) { \
-    return loops.name;                                 \
+    return loops.name;                                \
   }
 NEEDLE_LOOPS_UNARY(NEEDLE_LOOP)
 NEEDLE_LOOPS_BINARY(NEEDLE_LOOP)
@@ -47,9 +47,8 @@ const FloatLoops<T>& FloatLoopsInUse() {
 template <typename T>
 void RunLoop(typename FloatLoops<T>::Unary loop, const Buffer& a, Buffer& out) {
   const Stores stores = StoresFor(out, {&a});
-  ParallelFor(a.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-    loop(a.as<T>() + begin, out.as<T>() + begin, end - begin, stores);
-  });
+  ParallelFor(a.size(), kElementGrain,
+              [&](int64_t begin, int64_t end) { loop(a.as<T>() + begin, out.as<T>() + begin, end - begin, stores); });
 }
 
 /// out[i] = loop(a[i], b[i]), on several threads.

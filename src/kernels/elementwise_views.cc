@@ -15,8 +15,8 @@ void RunLoop(Loop loop, const TwoViews& both, const ReadableView& a, const Reada
 }
 
 template <typename Op>
-void OnViews(const Buffer& a, const Buffer& b, Buffer& out, const Dims& shape, const Dims& a_strides,
-             int64_t a_offset, const Dims& b_strides, int64_t b_offset) {
+void OnViews(const Buffer& a, const Buffer& b, Buffer& out, const Dims& shape, const Dims& a_strides, int64_t a_offset,
+             const Dims& b_strides, int64_t b_offset) {
   VisitOnly<FloatType>(Op::kView, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     CheckDType(Op::kView, "b", b, a.dtype());

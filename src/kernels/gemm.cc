@@ -89,9 +89,8 @@ class Product {
       for (int64_t piece = begin; piece < end; piece++) Work(piece, rooms_ + begin * room_);
     });
     if (parts == 0) return;
-    ParallelFor(sizes_.rows, CeilDiv(sizes_.rows, grid_.pieces()), [this](int64_t begin, int64_t end) {
-      AddParts({begin, end});
-    });
+    ParallelFor(sizes_.rows, CeilDiv(sizes_.rows, grid_.pieces()),
+                [this](int64_t begin, int64_t end) { AddParts({begin, end}); });
   }
 
  private:

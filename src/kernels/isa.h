@@ -23,20 +23,22 @@ const char* Name(Isa isa);
 
 // Declare a function for each instruction set: NEEDLE_FOR_EACH_ISA(void Exp(const float* in, float* out, int64_t n);)
 // Call the one for this machine: NEEDLE_DISPATCH(Exp)(in, out, n)
+// clang-format off
 #ifdef NEEDLE_HAVE_X86_KERNELS
-#define NEEDLE_FOR_EACH_ISA(...)      \
-  namespace baseline { __VA_ARGS__ }  \
-  namespace avx2 { __VA_ARGS__ }      \
+#define NEEDLE_FOR_EACH_ISA(...)     \
+  namespace baseline { __VA_ARGS__ } \
+  namespace avx2 { __VA_ARGS__ }     \
   namespace avx512 { __VA_ARGS__ }
-#define NEEDLE_DISPATCH(function)                        \
-  (IsaInUse() == Isa::kAvx512 ? &avx512::function        \
-   : IsaInUse() == Isa::kAvx2 ? &avx2::function          \
+#define NEEDLE_DISPATCH(function)                 \
+  (IsaInUse() == Isa::kAvx512 ? &avx512::function \
+   : IsaInUse() == Isa::kAvx2 ? &avx2::function   \
                               : &baseline::function)
 #else
 #define NEEDLE_FOR_EACH_ISA(...) \
   namespace baseline { __VA_ARGS__ }
 #define NEEDLE_DISPATCH(function) (&baseline::function)
 #endif
+// clang-format on
 
 }  // namespace needle
 

@@ -134,8 +134,14 @@ void RnnForward(Buffer& of_x, const Buffer& weight, const Buffer& bias_ih, const
                 Buffer& hidden, int64_t steps, int64_t batch, int64_t width, bool relu) {
   const char* who = "rnn_forward";
   const Sizes s = CheckedSizes(who, steps, batch, width, 1);
-  CheckAll(who, {{"weight", weight, width * width}, {"bias_ih", bias_ih, width}, {"bias_hh", bias_hh, width},
-                 {"h0", h0, batch * width}, {"of_x", of_x, s.states()}, {"hidden", hidden, s.states()}}, 2);
+  CheckAll(who,
+           {{"weight", weight, width * width},
+            {"bias_ih", bias_ih, width},
+            {"bias_hh", bias_hh, width},
+            {"h0", h0, batch * width},
+            {"of_x", of_x, s.states()},
+            {"hidden", hidden, s.states()}},
+           2);
   VisitOnly<FloatType>(who, of_x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const RecurrentKernels<T> kernels = NEEDLE_DISPATCH(TableOfRecurrent<T>)();
@@ -151,9 +157,13 @@ void RnnBackward(const Buffer& weight, const Buffer& hidden, const Buffer& hidde
                  Buffer& h0_grad, int64_t steps, int64_t batch, int64_t width, bool relu) {
   const char* who = "rnn_backward";
   const Sizes s = CheckedSizes(who, steps, batch, width, 1);
-  CheckAll(who, {{"weight", weight, width * width}, {"hidden", hidden, s.states()},
-                 {"hidden_grad", hidden_grad, s.states()}, {"of_x_grad", of_x_grad, s.states()},
-                 {"h0_grad", h0_grad, batch * width}}, 2);
+  CheckAll(who,
+           {{"weight", weight, width * width},
+            {"hidden", hidden, s.states()},
+            {"hidden_grad", hidden_grad, s.states()},
+            {"of_x_grad", of_x_grad, s.states()},
+            {"h0_grad", h0_grad, batch * width}},
+           2);
   VisitOnly<FloatType>(who, weight.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const RecurrentKernels<T> kernels = NEEDLE_DISPATCH(TableOfRecurrent<T>)();
@@ -172,9 +182,16 @@ void LstmForward(Buffer& gates, const Buffer& weight, const Buffer& bias_ih, con
                  const Buffer& c0, Buffer& hidden, Buffer& memory, int64_t steps, int64_t batch, int64_t width) {
   const char* who = "lstm_forward";
   const Sizes s = CheckedSizes(who, steps, batch, width, 4);
-  CheckAll(who, {{"weight", weight, 4 * width * width}, {"bias_ih", bias_ih, 4 * width},
-                 {"bias_hh", bias_hh, 4 * width}, {"h0", h0, batch * width}, {"c0", c0, batch * width},
-                 {"gates", gates, 4 * s.states()}, {"hidden", hidden, s.states()}, {"memory", memory, s.states()}}, 3);
+  CheckAll(who,
+           {{"weight", weight, 4 * width * width},
+            {"bias_ih", bias_ih, 4 * width},
+            {"bias_hh", bias_hh, 4 * width},
+            {"h0", h0, batch * width},
+            {"c0", c0, batch * width},
+            {"gates", gates, 4 * s.states()},
+            {"hidden", hidden, s.states()},
+            {"memory", memory, s.states()}},
+           3);
   VisitOnly<FloatType>(who, gates.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const RecurrentKernels<T> kernels = NEEDLE_DISPATCH(TableOfRecurrent<T>)();
@@ -193,10 +210,16 @@ void LstmBackward(const Buffer& gates, const Buffer& weight, const Buffer& c0, c
                   int64_t batch, int64_t width) {
   const char* who = "lstm_backward";
   const Sizes s = CheckedSizes(who, steps, batch, width, 4);
-  CheckAll(who, {{"gates", gates, 4 * s.states()}, {"weight", weight, 4 * width * width}, {"c0", c0, batch * width},
-                 {"memory", memory, s.states()}, {"hidden_grad", hidden_grad, s.states()},
-                 {"of_x_grad", of_x_grad, 4 * s.states()}, {"h0_grad", h0_grad, batch * width},
-                 {"c_grad", c_grad, batch * width}}, 3);
+  CheckAll(who,
+           {{"gates", gates, 4 * s.states()},
+            {"weight", weight, 4 * width * width},
+            {"c0", c0, batch * width},
+            {"memory", memory, s.states()},
+            {"hidden_grad", hidden_grad, s.states()},
+            {"of_x_grad", of_x_grad, 4 * s.states()},
+            {"h0_grad", h0_grad, batch * width},
+            {"c_grad", c_grad, batch * width}},
+           3);
   VisitOnly<FloatType>(who, gates.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const RecurrentKernels<T> kernels = NEEDLE_DISPATCH(TableOfRecurrent<T>)();
@@ -217,20 +240,25 @@ void GruForward(Buffer& gates, Buffer& of_h, const Buffer& weight, const Buffer&
                 const Buffer& h0, Buffer& hidden, int64_t steps, int64_t batch, int64_t width) {
   const char* who = "gru_forward";
   const Sizes s = CheckedSizes(who, steps, batch, width, 3);
-  CheckAll(who, {{"weight", weight, 3 * width * width}, {"bias_ih", bias_ih, 3 * width},
-                 {"bias_hh", bias_hh, 3 * width}, {"h0", h0, batch * width}, {"gates", gates, 3 * s.states()},
-                 {"of_h", of_h, 3 * s.states()}, {"hidden", hidden, s.states()}}, 3);
+  CheckAll(who,
+           {{"weight", weight, 3 * width * width},
+            {"bias_ih", bias_ih, 3 * width},
+            {"bias_hh", bias_hh, 3 * width},
+            {"h0", h0, batch * width},
+            {"gates", gates, 3 * s.states()},
+            {"of_h", of_h, 3 * s.states()},
+            {"hidden", hidden, s.states()}},
+           3);
   VisitOnly<FloatType>(who, gates.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const RecurrentKernels<T> kernels = NEEDLE_DISPATCH(TableOfRecurrent<T>)();
     const Biases<T> bias{bias_ih.as<T>(), bias_hh.as<T>()};
     T *gate = gates.as<T>(), *from_h = of_h.as<T>(), *h = hidden.as<T>();
-    RunForward(s, weight.as<T>(), h0.as<T>(), h, from_h, false,
-               [&](int64_t step, int64_t first, int64_t row, int64_t rows) {
-                 const int64_t at = row * width;
-                 kernels.gru(gate + 3 * at, from_h + 3 * at, bias, Before(h0.as<T>(), h, s, step, first), h + at, rows,
-                             width);
-               });
+    RunForward(
+        s, weight.as<T>(), h0.as<T>(), h, from_h, false, [&](int64_t step, int64_t first, int64_t row, int64_t rows) {
+          const int64_t at = row * width;
+          kernels.gru(gate + 3 * at, from_h + 3 * at, bias, Before(h0.as<T>(), h, s, step, first), h + at, rows, width);
+        });
   });
 }
 
@@ -239,10 +267,17 @@ void GruBackward(const Buffer& gates, const Buffer& of_h, const Buffer& weight, 
                  int64_t batch, int64_t width) {
   const char* who = "gru_backward";
   const Sizes s = CheckedSizes(who, steps, batch, width, 3);
-  CheckAll(who, {{"gates", gates, 3 * s.states()}, {"of_h", of_h, 3 * s.states()},
-                 {"weight", weight, 3 * width * width}, {"h0", h0, batch * width}, {"hidden", hidden, s.states()},
-                 {"hidden_grad", hidden_grad, s.states()}, {"of_x_grad", of_x_grad, 3 * s.states()},
-                 {"of_h_grad", of_h_grad, 3 * s.states()}, {"h0_grad", h0_grad, batch * width}}, 3);
+  CheckAll(who,
+           {{"gates", gates, 3 * s.states()},
+            {"of_h", of_h, 3 * s.states()},
+            {"weight", weight, 3 * width * width},
+            {"h0", h0, batch * width},
+            {"hidden", hidden, s.states()},
+            {"hidden_grad", hidden_grad, s.states()},
+            {"of_x_grad", of_x_grad, 3 * s.states()},
+            {"of_h_grad", of_h_grad, 3 * s.states()},
+            {"h0_grad", h0_grad, batch * width}},
+           3);
   VisitOnly<FloatType>(who, gates.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const RecurrentKernels<T> kernels = NEEDLE_DISPATCH(TableOfRecurrent<T>)();

@@ -1,6 +1,7 @@
-// Reductions of arrays whose rows are what is reduced.
-#include "fold_runs.h"
+// Reductions of the rows of an array.
 #include "reductions.h"
+
+#include "fold_runs.h"
 
 namespace needle {
 namespace {

@@ -105,8 +105,8 @@ void ReduceRuns(const T* a, const View& kept, const View& reduced, T* out) {
 using ReduceRows = void (*)(const Buffer& a, Buffer& out, int64_t reduce_size);
 
 template <typename Op>
-void ReduceView(const char* who, ReduceRows reduce_rows, const Buffer& a, Buffer& out, const Dims& shape, const Dims& strides, int64_t offset,
-                int64_t kept_axes) {
+void ReduceView(const char* who, ReduceRows reduce_rows, const Buffer& a, Buffer& out, const Dims& shape,
+                const Dims& strides, int64_t offset, int64_t kept_axes) {
   const Dims safe = CheckedStrides(who, shape, strides, offset, a.size());
   if (kept_axes < 0 || kept_axes > static_cast<int64_t>(shape.size())) {
     Refuse(who, std::to_string(kept_axes) + " kept axes of shape " + Text(shape));

@@ -54,8 +54,8 @@ __device__ inline Tap TapOf(uint32_t number, uint32_t channels, uint32_t kernel_
 template <typename T>
 __device__ T ImageAt(const Geometry& g, const T* images, Window window, Tap tap) {
   const int32_t row = window.row + tap.row, column = window.column + tap.column;
-  const bool inside = row >= 0 && row < static_cast<int32_t>(g.height) && column >= 0 &&
-                      column < static_cast<int32_t>(g.width);
+  const bool inside =
+      row >= 0 && row < static_cast<int32_t>(g.height) && column >= 0 && column < static_cast<int32_t>(g.width);
   if (!inside) return T(0);
   return images[((int64_t{window.image} * g.height + row) * g.width + column) * g.channels + tap.channel];
 }
@@ -177,8 +177,8 @@ void LaunchToKernel(const Geometry& g, const Buffer& images, const Buffer& out_g
 
 uint32_t Small(const char* who, int64_t extent, int64_t least) {
   if (extent < least || extent > INT32_MAX) {
-    Refuse(who, "an extent of " + std::to_string(extent) + ", wanted one from " + std::to_string(least) +
-                    " to 2147483647");
+    Refuse(who,
+           "an extent of " + std::to_string(extent) + ", wanted one from " + std::to_string(least) + " to 2147483647");
   }
   return static_cast<uint32_t>(extent);
 }

@@ -76,8 +76,7 @@ void CrossEntropy(const Buffer& logits, const Buffer& labels, Buffer& out, Buffe
   CheckLabels(who, labels, rows, cols);
   VisitOnly<FloatType>(who, logits.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForEachRow(rows, cols,
-               CrossEntropyRow<T>{logits.as<T>(), labels.as<int64_t>(), out.as<T>(), lse.as<T>(), cols});
+    ForEachRow(rows, cols, CrossEntropyRow<T>{logits.as<T>(), labels.as<int64_t>(), out.as<T>(), lse.as<T>(), cols});
   });
 }
 

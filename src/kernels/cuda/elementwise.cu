@@ -58,8 +58,7 @@ void LaunchUnary(const Buffer& a, Buffer& out) {
 template <typename Op, typename T>
 void LaunchBinary(const Buffer& a, const T* b, T number, Buffer& out) {
   if (a.size() == 0) return;
-  BinaryOnDevice<Op, T>
-      <<<BlocksFor(a.size()), kThreads>>>(a.as<T>(), b, number, out.as<ResultOf<Op, T>>(), a.size());
+  BinaryOnDevice<Op, T><<<BlocksFor(a.size()), kThreads>>>(a.as<T>(), b, number, out.as<ResultOf<Op, T>>(), a.size());
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -178,9 +177,8 @@ void Fill(Buffer& out, const Scalar& val) {
 void Cast(const Buffer& a, Buffer& out) {
   CheckSize("cast", "out", out.size(), a.size());
   Visit(a.dtype(), [&](auto from) {
-    Visit(out.dtype(), [&](auto to) {
-      LaunchCast<typename decltype(from)::type, typename decltype(to)::type>(a, out);
-    });
+    Visit(out.dtype(),
+          [&](auto to) { LaunchCast<typename decltype(from)::type, typename decltype(to)::type>(a, out); });
   });
 }
 

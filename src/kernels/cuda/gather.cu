@@ -120,9 +120,8 @@ void ScatterAdd(const Buffer& a, const Buffer& indices, Buffer& out, int64_t out
   Buffer rows(indices.size(), DType::kInt64);
   CheckedRows("scatter_add", indices, axis_size, rows);
   if (a.size() == 0) return;
-  Visit(a.dtype(), [&](auto type) {
-    LaunchScatterAdd<typename decltype(type)::type>(a, rows, out, outer, axis_size, inner);
-  });
+  Visit(a.dtype(),
+        [&](auto type) { LaunchScatterAdd<typename decltype(type)::type>(a, rows, out, outer, axis_size, inner); });
 }
 
 }  // namespace needle

@@ -24,8 +24,8 @@ inline unsigned BlocksFor(int64_t threads, int64_t threads_of_a_block = kThreads
 }  // namespace needle
 
 /// The elements of one thread: neighbours in a warp take neighbours in memory, so that one access serves all 32.
-#define GRID_STRIDE(i, size)                                                                        \
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < (size);          \
+#define GRID_STRIDE(i, size)                                                                \
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < (size); \
        i += static_cast<int64_t>(gridDim.x) * blockDim.x)
 
 #endif  // NEEDLE_KERNELS_CUDA_LAUNCH_H_

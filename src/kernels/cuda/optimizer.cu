@@ -51,17 +51,17 @@ __global__ void AdamOnDevice(Adam<T> by, const T* param, const T* grad, const T*
 template <typename T>
 void LaunchSgd(const Sgd<T>& by, const Buffer& param, const Buffer& grad, const Buffer& u, Buffer& new_param,
                Buffer& new_u) {
-  SgdOnDevice<T><<<cuda::BlocksFor(param.size()), cuda::kThreads>>>(
-      by, param.as<T>(), grad.as<T>(), u.as<T>(), new_param.as<T>(), new_u.as<T>(), param.size());
+  SgdOnDevice<T><<<cuda::BlocksFor(param.size()), cuda::kThreads>>>(by, param.as<T>(), grad.as<T>(), u.as<T>(),
+                                                                    new_param.as<T>(), new_u.as<T>(), param.size());
   CUDA_CHECK(cudaGetLastError());
 }
 
 template <typename T>
 void LaunchAdam(const Adam<T>& by, const Buffer& param, const Buffer& grad, const Buffer& m, const Buffer& v,
                 Buffer& new_param, Buffer& new_m, Buffer& new_v) {
-  AdamOnDevice<T><<<cuda::BlocksFor(param.size()), cuda::kThreads>>>(
-      by, param.as<T>(), grad.as<T>(), m.as<T>(), v.as<T>(), new_param.as<T>(), new_m.as<T>(), new_v.as<T>(),
-      param.size());
+  AdamOnDevice<T><<<cuda::BlocksFor(param.size()), cuda::kThreads>>>(by, param.as<T>(), grad.as<T>(), m.as<T>(),
+                                                                     v.as<T>(), new_param.as<T>(), new_m.as<T>(),
+                                                                     new_v.as<T>(), param.size());
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -72,8 +72,10 @@ void LaunchAdam(const Adam<T>& by, const Buffer& param, const Buffer& grad, cons
 void SgdStep(const Buffer& param, const Buffer& grad, const Buffer& u, Buffer& new_param, Buffer& new_u, double lr,
              double momentum, double weight_decay, double correction, bool nesterov) {
   const char* who = "sgd_step";
-  for (auto [what, buffer] : {std::pair<const char*, const Buffer*>{"grad", &grad}, {"u", &u},
-                              {"new_param", &new_param}, {"new_u", &new_u}}) {
+  for (auto [what, buffer] : {std::pair<const char*, const Buffer*>{"grad", &grad},
+                              {"u", &u},
+                              {"new_param", &new_param},
+                              {"new_u", &new_u}}) {
     CheckBuffer(who, what, *buffer, param.size(), param.dtype());
   }
   CheckApart(who, new_u, new_param);
@@ -89,15 +91,19 @@ void AdamStep(const Buffer& param, const Buffer& grad, const Buffer& m, const Bu
               Buffer& new_m, Buffer& new_v, double lr, double beta1, double beta2, double eps, double weight_decay,
               double shrink, double m_correction, double v_correction) {
   const char* who = "adam_step";
-  for (auto [what, buffer] : {std::pair<const char*, const Buffer*>{"grad", &grad}, {"m", &m}, {"v", &v},
-                              {"new_param", &new_param}, {"new_m", &new_m}, {"new_v", &new_v}}) {
+  for (auto [what, buffer] : {std::pair<const char*, const Buffer*>{"grad", &grad},
+                              {"m", &m},
+                              {"v", &v},
+                              {"new_param", &new_param},
+                              {"new_m", &new_m},
+                              {"new_v", &new_v}}) {
     CheckBuffer(who, what, *buffer, param.size(), param.dtype());
   }
   CheckApart(who, new_m, new_param), CheckApart(who, new_v, new_param), CheckApart(who, new_m, new_v);
   VisitOnly<FloatType>(who, param.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if (param.size() == 0) return;
-    const Adam<T> by{T(lr),  T(beta1),        T(1 - beta1), T(beta2),        T(1 - beta2),
+    const Adam<T> by{T(lr),  T(beta1),        T(1 - beta1),  T(beta2),        T(1 - beta2),
                      T(eps), T(weight_decay), T(1 - shrink), T(m_correction), T(v_correction)};
     LaunchAdam<T>(by, param, grad, m, v, new_param, new_m, new_v);
   });

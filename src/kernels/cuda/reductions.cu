@@ -131,8 +131,7 @@ void LaunchFold(const T* a, Out* out, int64_t runs, int64_t length) {
   if (length < kWarp) {
     FoldShortRuns<Op<T>, T, Out><<<cuda::BlocksFor(runs), kThreads>>>(a, out, runs, length);
   } else if (length <= cuda::kLongRun) {
-    FoldRuns<kWarp, Op<T>, T, Out>
-        <<<cuda::BlocksFor(runs, kWarpsInBlock), kThreads>>>(a, out, runs, length);
+    FoldRuns<kWarp, Op<T>, T, Out><<<cuda::BlocksFor(runs, kWarpsInBlock), kThreads>>>(a, out, runs, length);
   } else {
     FoldRuns<kThreads, Op<T>, T, Out><<<cuda::BlocksFor(runs, 1), kThreads>>>(a, out, runs, length);
   }

@@ -151,8 +151,7 @@ void LogsumexpBackward(const Buffer& a, const Buffer& lse, const Buffer& out_gra
   CheckBuffer(who, "out", out, a.size(), a.dtype());
   VisitOnly<FloatType>(who, a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForEachRow(rows, cols,
-               LogsumexpBackwardRow<T>{a.as<T>(), lse.as<T>(), out_grad.as<T>(), out.as<T>(), cols});
+    ForEachRow(rows, cols, LogsumexpBackwardRow<T>{a.as<T>(), lse.as<T>(), out_grad.as<T>(), out.as<T>(), cols});
   });
 }
 

@@ -96,9 +96,9 @@ void VisitWidths(DType dtype, int64_t size, const Visitor& visitor) {
 
 template <typename Word, typename Index>
 void LaunchGather(const Buffer& a, const View& view, Buffer& out) {
-  GatherOnDevice<Word, Index><<<BlocksFor(out.size()), kThreads>>>(
-      static_cast<const Word*>(a.data()), ForDevice<Index>("compact", view), static_cast<Word*>(out.data()),
-      out.size());
+  GatherOnDevice<Word, Index><<<BlocksFor(out.size()), kThreads>>>(static_cast<const Word*>(a.data()),
+                                                                   ForDevice<Index>("compact", view),
+                                                                   static_cast<Word*>(out.data()), out.size());
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -13,9 +13,9 @@ namespace cuda {
 
 constexpr int kTile = 64;
 constexpr int kDepth = 16;
-constexpr int kMicro = 4;                            // a thread's results are kMicro x kMicro
-constexpr int kLoads = kTile * kDepth / kThreads;    // elements of an operand's tile that one thread brings
-constexpr int kPitch = kTile + 4;                    // 4 more: threads that store a column meet fewer bank conflicts
+constexpr int kMicro = 4;                          // a thread's results are kMicro x kMicro
+constexpr int kLoads = kTile * kDepth / kThreads;  // elements of an operand's tile that one thread brings
+constexpr int kPitch = kTile + 4;                  // 4 more: threads that store a column meet fewer bank conflicts
 constexpr int kThreadsInRow = kTile / kMicro;
 static_assert(kThreadsInRow * kThreadsInRow == kThreads);
 

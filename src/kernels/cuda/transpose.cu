@@ -17,9 +17,9 @@ constexpr int kMaxOthers = 6;
 /// A view as tiles of two of its axes: `from`, along which the source lies, and `to`, its last one.
 struct Transposition {
   int64_t from_extent, to_extent;
-  int64_t to_stride;     // in the source, where the stride of `from` is 1
-  int64_t from_stride;   // in the result, where the stride of `to` is 1
-  int others;            // the other axes, the last one first
+  int64_t to_stride;    // in the source, where the stride of `from` is 1
+  int64_t from_stride;  // in the result, where the stride of `to` is 1
+  int others;           // the other axes, the last one first
   int64_t extent[kMaxOthers], source_stride[kMaxOthers], result_stride[kMaxOthers];
   int64_t offset, matrices;
 
@@ -53,8 +53,8 @@ __global__ void TransposeTiles(const Word* a, Word* out, Transposition t) {
 
 template <typename Word>
 void LaunchTranspose(const Buffer& a, Buffer& out, const Transposition& t) {
-  TransposeTiles<Word><<<BlocksFor(t.Tiles(), 1), kThreads>>>(static_cast<const Word*>(a.data()),
-                                                              static_cast<Word*>(out.data()), t);
+  TransposeTiles<Word>
+      <<<BlocksFor(t.Tiles(), 1), kThreads>>>(static_cast<const Word*>(a.data()), static_cast<Word*>(out.data()), t);
   CUDA_CHECK(cudaGetLastError());
 }
 

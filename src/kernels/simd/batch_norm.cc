@@ -31,13 +31,12 @@ struct Loops : Simd<T> {
   static void MapRun(int64_t begin, int64_t length, bool channels, int64_t channel, T* out, const Formula& formula) {
     int64_t i = 0;
     for (; i + kLanes <= length; i += kLanes) {
-      Store(out + begin + i, formula([&](const T* p) { return Load(p + begin + i); }, [&](const T* p) {
-              return channels ? Load(p + i) : p[channel] - Vector{};
-            }));
+      Store(out + begin + i, formula([&](const T* p) { return Load(p + begin + i); },
+                                     [&](const T* p) { return channels ? Load(p + i) : p[channel] - Vector{}; }));
     }
     for (; i < length; i++) {
-      out[begin + i] = formula([&](const T* p) { return p[begin + i]; },
-                               [&](const T* p) { return channels ? p[i] : p[channel]; });
+      out[begin + i] =
+          formula([&](const T* p) { return p[begin + i]; }, [&](const T* p) { return channels ? p[i] : p[channel]; });
     }
   }
 
@@ -106,9 +105,8 @@ struct Loops : Simd<T> {
 
   static void ToInput(const T* a, const T* grad, const Slab& slab, const T* mean, const T* factor, const T* shift,
                       const T* slope, T* out) {
-    Map(slab, out, [=](auto at, auto of) {
-      return of(factor) * (at(grad) - of(shift) - (at(a) - of(mean)) * of(slope));
-    });
+    Map(slab, out,
+        [=](auto at, auto of) { return of(factor) * (at(grad) - of(shift) - (at(a) - of(mean)) * of(slope)); });
   }
 };
 

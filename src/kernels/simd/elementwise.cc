@@ -64,12 +64,12 @@ void Compare(const T* a, int64_t a_step, const T* b, int64_t b_step, float* out,
 
 template <typename T, typename F = Formulas<T>>
 constexpr FloatLoops<T> kLoops = {
-    &Unary<T, &F::Log>,    &Unary<T, &F::Exp>,         &Unary<T, &F::Tanh>,     &Unary<T, &F::Sqrt>,
-    &Unary<T, &F::Abs>,    &Unary<T, &F::Cube>,        &Unary<T, &F::Inverse>,  &Unary<T, &F::InverseSquare>,
-    &Unary<T, &F::Root>,   &Unary<T, &F::InverseRoot>, &Binary<T, &F::Add>,     &Binary<T, &F::Sub>,
-    &Binary<T, &F::Mul>,   &Binary<T, &F::Div>,        &Binary<T, &F::Maximum>, &Binary<T, &F::Minimum>,
-    &Compare<T, &F::Eq>,   &Compare<T, &F::Ne>,        &Compare<T, &F::Ge>,     &Compare<T, &F::Gt>,
-    &Compare<T, &F::Le>,   &Compare<T, &F::Lt>};
+    &Unary<T, &F::Log>,  &Unary<T, &F::Exp>,         &Unary<T, &F::Tanh>,     &Unary<T, &F::Sqrt>,
+    &Unary<T, &F::Abs>,  &Unary<T, &F::Cube>,        &Unary<T, &F::Inverse>,  &Unary<T, &F::InverseSquare>,
+    &Unary<T, &F::Root>, &Unary<T, &F::InverseRoot>, &Binary<T, &F::Add>,     &Binary<T, &F::Sub>,
+    &Binary<T, &F::Mul>, &Binary<T, &F::Div>,        &Binary<T, &F::Maximum>, &Binary<T, &F::Minimum>,
+    &Compare<T, &F::Eq>, &Compare<T, &F::Ne>,        &Compare<T, &F::Ge>,     &Compare<T, &F::Gt>,
+    &Compare<T, &F::Le>, &Compare<T, &F::Lt>};
 
 }  // namespace
 

@@ -72,8 +72,8 @@ struct Columns : Folds<T> {
     if constexpr (kMany > 1) FoldInTurn<Op, kMany / 2>(a, row_stride, rows, out, cols, end, onto);
   }
 
-  /// A few rows; those that come then, up to end, will be folded next.  Wide ones are read in about the order of memory,
-  /// which is fastest, while out stays in the first-level cache.
+  /// A few rows; those that come then, up to end, will be folded next.  Wide ones are read in about the order of
+  /// memory, which is fastest, while out stays in the first-level cache.
   template <typename Op>
   static void FoldRows(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols, const T* end) {
     if (cols <= kStrip * kLanes) return FoldNarrow<Op>(a, row_stride, rows, out, cols);

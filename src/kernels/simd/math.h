@@ -86,7 +86,6 @@ struct Math : Simd<T> {
     return reinterpret_cast<Integers>(reinterpret_cast<Words>(n) << kMantissaBits);
   }
 
-
   static Vector Abs(Vector a) { return FromBits(Bits(a) & std::numeric_limits<Integer>::max()); }
   /// |a| with the sign of b.
   static Vector CopySign(Vector a, Vector b) {
@@ -128,8 +127,8 @@ struct Math : Simd<T> {
     return CopySign(size < T(0.55) ? near : far, a);
   }
 
-  /// With a = 2ᵏ (1 + f) and s = f / (2 + f): log a = k log 2 + f - (f²/2 - s (f²/2 + R(s²))).  Error below 1 unit in the
-  /// last place.  (The arrangement is that of K. C. Ng in FDLIBM, 1993.)
+  /// With a = 2ᵏ (1 + f) and s = f / (2 + f): log a = k log 2 + f - (f²/2 - s (f²/2 + R(s²))).  Error below 1 unit in
+  /// the last place.  (The arrangement is that of K. C. Ng in FDLIBM, 1993.)
   static Vector Log(Vector a) {
     constexpr T root_half = T(0.70710678118654752), scale = T(Integer(1) << kMantissaBits);
     const Integers tiny = a < std::numeric_limits<T>::min();  // denormals, and what has no logarithm
