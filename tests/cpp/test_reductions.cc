@@ -37,6 +37,31 @@ TEST(reductions_equal_plain_loops_for_every_length) {
   ExpectFold<int64_t>(ReduceProd, 4, 9, 1, Multiply<int64_t>);
 }
 
+template <typename T, typename Step>
+static void ExpectFoldOfColumns(decltype(&ViewReduceSum) reduce, int64_t rows, int64_t cols, int64_t row_stride,
+                                const Step& step) {
+  std::vector<T> a = SmallNumbers<T>(rows * row_stride, 7), out(static_cast<size_t>(cols));
+  Buffer in = View(a), result = View(out);
+  reduce(in, result, {cols, rows}, {1, row_stride}, 0, 1);
+  for (int64_t j = 0; j < cols; j++) {
+    T wanted = a[j];
+    for (int64_t k = 1; k < rows; k++) wanted = step(wanted, a[k * row_stride + j]);
+    EXPECT(out[j] == wanted);
+  }
+}
+
+TEST(reductions_of_columns_equal_plain_loops) {
+  // few columns, without and with gaps between rows; wide rows; rows in pieces; rows cut into strips
+  const int64_t shapes[][3] = {{1, 3, 3},       {40, 5, 5},        {1000, 7, 7},     {50, 7, 9},
+                               {100, 128, 130}, {37, 200, 200},    {37, 200, 301},   {23, 2500, 2600},
+                               {4, 2500, 2500}, {300, 1001, 1001}, {2000, 100, 103}, {17, 9001, 9001}};
+  for (const auto& [rows, cols, row_stride] : shapes) {
+    ExpectFoldOfColumns<float>(ViewReduceSum, rows, cols, row_stride, Add<float>);
+    ExpectFoldOfColumns<float>(ViewReduceMax, rows, cols, row_stride, Maximum<float>);
+    ExpectFoldOfColumns<double>(ViewReduceMin, rows, cols, row_stride, Minimum<double>);
+  }
+}
+
 TEST(reductions_of_long_runs_do_not_depend_on_the_number_of_threads) {
   std::vector<float> a(300001), one(1), three(1);
   for (size_t i = 0; i < a.size(); i++) a[i] = 1.0f / static_cast<float>(i + 1);
