@@ -79,6 +79,22 @@ TEST(elementwise_conversion_to_integers_is_defined_for_every_float) {
   EXPECT(Convert<Bool>(nan) && Convert<Bool>(0.5) && !Convert<Bool>(-0.0));
 }
 
+template <typename T>
+static T ToThePower(T base, double exponent) {
+  std::vector<T> a = {base}, out(1);
+  Buffer in = View(a), result = View(out);
+  Kernel(ScalarRows(), "scalar_power")(in, Scalar(exponent), result);
+  return out[0];
+}
+
+// those that need no logarithm, on numbers whose powers are exact, and one that does
+TEST(elementwise_powers_equal_the_formula) {
+  for (double exponent : {2.0, 3.0, -1.0, -2.0, 0.5, -0.5, 4.0}) {
+    EXPECT(ToThePower<float>(4, exponent) == static_cast<float>(std::pow(4.0, exponent)));
+    EXPECT(ToThePower<double>(0.25, exponent) == std::pow(0.25, exponent));
+  }
+}
+
 TEST(elementwise_scalars_must_fit_the_dtype) {
   std::vector<uint8_t> bytes(2);
   Buffer out = View(bytes);

@@ -66,22 +66,32 @@ TEST(gemm_equals_the_plain_loops_past_every_block_size) {
   SetNumThreads(1);
 }
 
-/// Every epilogue at once, out's rows farther apart than they are long, a and b transposed, on threads or on one.
+/// Every epilogue at once, out's rows farther apart than they are long, a transposed, on threads or on one.
 template <typename T>
-static void ExpectEpilogue(int64_t m, int64_t n, int64_t p, bool serial) {
-  const std::vector<T> at = SmallNumbers<T>(n * m, 5), bt = SmallNumbers<T>(p * n, 6), bias = SmallNumbers<T>(p, 7),
-                       residual = SmallNumbers<T>(m * (p + 2), 8), before = SmallNumbers<T>(m * (p + 1), 9);
+static void ExpectEpilogueFor(int64_t m, int64_t n, int64_t p, int64_t b_row, int64_t b_column, bool serial) {
+  const std::vector<T> at = SmallNumbers<T>(n * m, 5), b = SmallNumbers<T>(n * b_row + p * b_column, 6),
+                       bias = SmallNumbers<T>(p, 7), residual = SmallNumbers<T>(m * (p + 2), 8),
+                       before = SmallNumbers<T>(m * (p + 1), 9);
   std::vector<T> out = before;
   const Epilogue<T> epilogue{true, bias.data(), residual.data(), p + 2, true};
-  (serial ? SerialGemm<T> : Gemm<T>)({at.data(), 1, m}, {bt.data(), 1, n}, {m, n, p}, out.data(), p + 1, epilogue);
+  (serial ? SerialGemm<T> : Gemm<T>)({at.data(), 1, m}, {b.data(), b_row, b_column}, {m, n, p}, out.data(), p + 1,
+                                     epilogue);
   for (int64_t i = 0; i < m; i++) {
     for (int64_t j = 0; j < p; j++) {
       T sum = before[i * (p + 1) + j] + bias[j] + residual[i * (p + 2) + j];
-      for (int64_t k = 0; k < n; k++) sum += at[k * m + i] * bt[j * n + k];
+      for (int64_t k = 0; k < n; k++) sum += at[k * m + i] * b[k * b_row + j * b_column];
       EXPECT(out[i * (p + 1) + j] == (sum > 0 ? sum : 0));
     }
     EXPECT(out[i * (p + 1) + p] == before[i * (p + 1) + p]);  // what lies between the rows is not out's
   }
+}
+
+/// b as it is usual, transposed, and every second element of every second row.
+template <typename T>
+static void ExpectEpilogue(int64_t m, int64_t n, int64_t p, bool serial) {
+  ExpectEpilogueFor<T>(m, n, p, p, 1, serial);
+  ExpectEpilogueFor<T>(m, n, p, 1, n, serial);
+  ExpectEpilogueFor<T>(m, n, p, 4 * p, 2, serial);
 }
 
 TEST(gemm_adds_what_is_there_bias_and_residual_and_cuts_below_0) {
@@ -105,12 +115,15 @@ TEST(gemm_adds_what_is_there_bias_and_residual_and_cuts_below_0) {
 }
 
 TEST(gemm_leaves_a_nan_through_relu) {
-  const float nan = std::nanf(""), a[] = {nan, -1}, b[] = {1};
-  float out[2];
+  const float a[] = {std::nanf(""), -1};
   Epilogue<float> epilogue;
   epilogue.relu = true;
-  Gemm<float>({a, 1, 1}, {b, 1, 1}, {2, 1, 1}, out, 1, epilogue);
-  EXPECT(std::isnan(out[0]) && out[1] == 0);
+  for (int64_t p : {1, 5, 35}) {  // an inner product, part of a vector, whole tiles and a rest
+    const std::vector<float> b(static_cast<size_t>(p), 1.0f);
+    std::vector<float> out(static_cast<size_t>(2 * p));
+    Gemm<float>({a, 1, 1}, {b.data(), p, 1}, {2, 1, p}, out.data(), p, epilogue);
+    for (int64_t j = 0; j < p; j++) EXPECT(std::isnan(out[j]) && out[p + j] == 0);
+  }
 }
 
 TEST(gemm_inside_a_loop_over_threads_is_serial) {
