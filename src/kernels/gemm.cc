@@ -89,7 +89,7 @@ class Product {
       for (int64_t piece = begin; piece < end; piece++) Work(piece, rooms_ + begin * room_);
     });
     if (parts == 0) return;
-    ParallelFor(sizes_.rows, CeilDiv(sizes_.rows, grid_.pieces()),
+    ParallelFor(sizes_.rows, sizes_.rows / grid_.pieces(),
                 [this](int64_t begin, int64_t end) { AddParts({begin, end}); });
   }
 
@@ -237,7 +237,7 @@ class Thin {
     T* products = scratch.Get<T>(static_cast<size_t>((sizes_.rows + sizes_.inner) * sizes_.columns));
     if (!adds_rows) GatherColumns(products + sizes_.rows * sizes_.columns);
     const auto kernels = NEEDLE_DISPATCH(TableOfGemm<T>)();
-    ParallelFor(sizes_.rows, CeilDiv(sizes_.rows, threads), [&](int64_t begin, int64_t end) {
+    ParallelFor(sizes_.rows, sizes_.rows / threads, [&](int64_t begin, int64_t end) {
       T* mine = products + begin * sizes_.columns;
       const T* from = a_.data + begin * a_.row_stride;
       if (adds_rows) {

@@ -11,12 +11,13 @@ namespace needle {
 int NumThreads();
 void SetNumThreads(int64_t threads);
 
-/// Call body(begin, end) on pieces that make up [0, count), each of `grain` items or more, on several threads where
-/// that leaves more than one piece.  There is but one piece where the caller is inside of another such loop, or another
-/// caller has the threads.  No piece may wait for another.  What body throws comes out of here.
+/// What of ParallelFor is compiled once; it calls body(context, begin, end).
 using PieceBody = void (*)(const void* context, int64_t begin, int64_t end);
 void RunPieces(int64_t count, int64_t grain, PieceBody body, const void* context);
 
+/// Call body(begin, end) on pieces that make up [0, count), each of `grain` items or more, on several threads where
+/// that leaves more than one piece.  There is but one piece where the caller is inside of another such loop, or another
+/// caller has the threads.  No piece may wait for another.  What body throws comes out of here.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   const auto call = [](const void* context, int64_t begin, int64_t end) {

@@ -56,14 +56,21 @@ struct Folds : Loops<T> {
   static constexpr int64_t kSums = 8;                     // vectors that are folded into side by side
   static constexpr int64_t kBlock = 32 * kSums * kLanes;  // elements
 
+  /// The upper half of the lanes onto the lower, again and again.
   template <typename Op, typename V>
   static T FoldLanes(V value) {
-    T lanes[sizeof(V) / sizeof(T)];
-    __builtin_memcpy(lanes, &value, sizeof(V));
-    for (size_t width = sizeof(V) / sizeof(T) / 2; width > 0; width /= 2) {
-      for (size_t j = 0; j < width; j++) lanes[j] = Op::Apply(lanes[j], lanes[j + width]);
+    if constexpr (sizeof(V) > 16) {
+      typename Simd<T, sizeof(V) / 2>::Vector halves[2];
+      __builtin_memcpy(halves, &value, sizeof(V));
+      return FoldLanes<Op>(Op::Apply(halves[0], halves[1]));
+    } else {
+      T folded[sizeof(V) / sizeof(T)];
+      __builtin_memcpy(folded, &value, sizeof(V));
+      for (size_t width = sizeof(V) / sizeof(T) / 2; width > 0; width /= 2) {
+        for (size_t j = 0; j < width; j++) folded[j] = Op::Apply(folded[j], folded[j + width]);
+      }
+      return folded[0];
     }
-    return lanes[0];
   }
 
   static bool Any(Truths truths) {

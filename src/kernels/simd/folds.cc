@@ -104,9 +104,8 @@ struct Columns : Folds<T> {
       FoldOnto<Op, 1, true>(wide, 0, out, cols, wide);
       return;
     }
-    const int64_t width = kWidth;
-    for (int64_t j = 0; j < cols; j += width) {
-      FoldTree<Op>(a + j, row_stride, rows, out + j, cols - j < width ? cols - j : width, end);
+    for (int64_t j = 0; j < cols; j += kWidth) {
+      FoldTree<Op>(a + j, row_stride, rows, out + j, Smaller(kWidth, cols - j), end);
     }
   }
 };
