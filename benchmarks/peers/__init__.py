@@ -41,13 +41,14 @@ def operands(sizes: dict[str, Any]) -> list[np.ndarray]:
     return [np.abs(a) + 0.1 for a in arrays] if sizes["name"] == "log" else arrays
 
 
-REDUCTIONS = ("sum", "max", "sum of rows", "sum of columns")
-COPIES = 4  # of what is only read, so that no cache holds it until its next turn: McCalpin's rule for STREAM
+# copies of what is only read, 160 MB in all, so that no cache of up to 40 MB holds one until its next turn: McCalpin's
+# rule for STREAM
+COPIES = dict.fromkeys(("read", "sum", "max", "sum of rows", "sum of columns"), 4)
 
 
 def in_turn(function: Callable[..., Any], name: str, copy: Callable[[], Sequence[Any]]) -> Callable[[], Any]:
     """Call an operation on its operands; a reduction, whose result is small, on one copy of them after the other."""
-    turns = itertools.cycle([copy() for _ in range(COPIES if name in REDUCTIONS else 1)])
+    turns = itertools.cycle([copy() for _ in range(COPIES.get(name, 1))])
     return lambda: function(*next(turns))
 
 

@@ -97,7 +97,7 @@ def fma(n: int) -> Work:
 
 def traffic(what: str, n: int) -> Work:
     if what == "read":
-        return Work(in_turn(_read, "sum", lambda: [_aligned(n)]), dict)
+        return Work(in_turn(_read, "read", lambda: [_aligned(n)]), dict)
     arrays = [_aligned(n) for _ in range({"scale": 2, "add": 3, "triad": 3}[what])]
     ways = [_call(f"Probe{what.capitalize()}{how}", *arrays) for how in ("", "Stream")]
     return Work(min(ways, key=_seconds), dict)

@@ -13,7 +13,7 @@
 
 namespace needle {
 
-constexpr int64_t kElementGrain = 1 << 15;  // fewer elements are done before a second thread has woken up
+inline constexpr int64_t kElementGrain = 1 << 15;  // fewer elements are done before a second thread has woken up
 
 /// out[i] = formula(i) for i in [0, size).
 template <typename T, typename Formula>

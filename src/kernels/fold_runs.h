@@ -14,8 +14,8 @@
 
 namespace needle {
 
-constexpr int64_t kFoldGrain = 1 << 15;  // elements
-constexpr int64_t kFoldPiece = 1 << 16;  // a longer run is cut, so that threads can share it
+inline constexpr int64_t kFoldGrain = 1 << 15;  // elements
+inline constexpr int64_t kFoldPiece = 1 << 16;  // a longer run is cut, so that threads can share it
 
 namespace fold {
 

@@ -1,5 +1,6 @@
 #include "optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <string>

@@ -178,6 +178,7 @@ class Pool {
 
   bool Grow(int64_t workers) {
     try {
+      workers_.reserve(static_cast<size_t>(workers));  // a worker that has begun cannot be given up again
       while (static_cast<int64_t>(workers_.size()) < workers) {
         workers_.push_back(std::make_unique<Worker>(static_cast<int64_t>(workers_.size()) + 1));
       }

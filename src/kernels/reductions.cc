@@ -1,6 +1,8 @@
 // Reductions of the rows of an array.
 #include "reductions.h"
 
+#include <algorithm>
+
 #include "fold_runs.h"
 
 namespace needle {

@@ -1,4 +1,5 @@
 // Reductions of views over any axes, without a copy where neighbours in memory can be folded together.
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
@@ -39,15 +40,16 @@ View InMemoryOrder(const Dims& shape, const Dims& strides, size_t first) {
 /// out[j] = the fold of a[k * row_stride + j], on several threads: each has columns of its own, or a piece of the rows.
 template <typename Op, typename T>
 void FoldColumns(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols) {
-  constexpr int64_t kStrip = 1024;     // columns
-  constexpr int64_t kMostPieces = 16;  // of rows, whose results are folded on one thread
+  constexpr int64_t kStrip = 2048;     // columns
+  constexpr int64_t kMostPieces = 64;  // of rows, whose results are folded on one thread
   const auto fold = FoldLoopsInUse<T>().*Op::template kColumns<T>;
   if (rows * cols <= 2 * kFoldPiece) return fold(a, row_stride, rows, out, cols, a);
-  if (cols >= 8 * kStrip) {
-    const int64_t strips = CeilDiv(cols, kStrip);
-    return ParallelFor(strips, 1, [&](int64_t begin, int64_t end) {
-      fold(a + begin * kStrip, row_stride, rows, out + begin * kStrip, std::min(cols, end * kStrip) - begin * kStrip,
-           a + rows * row_stride);
+  if (cols >= 4 * kStrip) {
+    // each by itself: the order in which a strip is folded depends on its width
+    return ParallelFor(CeilDiv(cols, kStrip), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin * kStrip; j < std::min(cols, end * kStrip); j += kStrip) {
+        fold(a + j, row_stride, rows, out + j, std::min(kStrip, cols - j), a + rows * row_stride);
+      }
     });
   }
   const int64_t here = std::max(kFoldPiece / cols + 1, CeilDiv(rows, kMostPieces)), pieces = CeilDiv(rows, here);

@@ -10,12 +10,14 @@
 namespace needle {
 
 // The rounding error of a sum grows with the logarithm of its length (Higham 1993, "The accuracy of floating point
-// summation", section 3).  The order depends on lengths and the instruction set, never on threads.
+// summation", section 3).  The order depends on lengths, on gaps between rows and on the instruction set, never on
+// threads.
 template <typename T>
 struct FoldLoops {
   /// The fold of length >= 1 numbers in a row; a NaN wins every maximum and minimum.
   using Run = T (*)(const T* run, int64_t length);
-  /// out[j] = the fold of a[k * row_stride + j] over rows >= 1.  Rows after these, up to end, will be folded next.
+  /// out[j] = the fold of a[k * row_stride + j] over rows >= 1.  Rows that begin before end are fetched ahead; if it is
+  /// a, none.
   using Columns = void (*)(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols, const T* end);
 
   Run sum, max, min;

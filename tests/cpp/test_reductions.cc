@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "kernels/arithmetic.h"
+#include "kernels/isa.h"
 #include "kernels/parallel.h"
 #include "kernels/reductions.h"
 
@@ -52,7 +53,7 @@ static void ExpectFoldOfColumns(decltype(&ViewReduceSum) reduce, int64_t rows, i
 
 TEST(reductions_of_columns_equal_plain_loops) {
   // few columns, without and with gaps between rows; wide rows; rows in pieces; rows cut into strips
-  const int64_t shapes[][3] = {{1, 3, 3},       {40, 5, 5},        {1000, 7, 7},     {50, 7, 9},
+  const int64_t shapes[][3] = {{2, 3, 3},       {40, 5, 5},        {1000, 7, 7},     {50, 7, 9},
                                {100, 128, 130}, {37, 200, 200},    {37, 200, 301},   {23, 2500, 2600},
                                {4, 2500, 2500}, {300, 1001, 1001}, {2000, 100, 103}, {17, 9001, 9001}};
   for (const auto& [rows, cols, row_stride] : shapes) {
@@ -60,6 +61,26 @@ TEST(reductions_of_columns_equal_plain_loops) {
     ExpectFoldOfColumns<float>(ViewReduceMax, rows, cols, row_stride, Maximum<float>);
     ExpectFoldOfColumns<double>(ViewReduceMin, rows, cols, row_stride, Minimum<double>);
   }
+}
+
+TEST(reductions_of_columns_do_not_depend_on_the_number_of_threads) {
+  for (Isa isa : AvailableIsas()) {
+    SetIsa(Name(isa));
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{24, 8200}, {24, 9236}, {3000, 130}, {157, 2100}}) {
+      std::vector<float> a(static_cast<size_t>(rows * cols)), one(static_cast<size_t>(cols)), more(one);
+      for (size_t i = 0; i < a.size(); i++) a[i] = 1.0f / static_cast<float>(i % 1000 + 1);
+      Buffer in = View(a), first = View(one), second = View(more);
+      SetNumThreads(1);
+      ViewReduceSum(in, first, {cols, rows}, {1, cols}, 0, 1);
+      for (int64_t threads : {2, 3}) {
+        SetNumThreads(threads);
+        ViewReduceSum(in, second, {cols, rows}, {1, cols}, 0, 1);
+        EXPECT(one == more);
+      }
+    }
+  }
+  SetIsa(Name(AvailableIsas().front()));
+  SetNumThreads(1);
 }
 
 TEST(reductions_of_long_runs_do_not_depend_on_the_number_of_threads) {

@@ -42,7 +42,7 @@ struct Columns : Folds<T> {
   }
 
   /// out[j] = the fold of kMany rows' element j, and of out[j] if kOnto.  Meanwhile the rows from next on are fetched
-  /// into the second-level cache.
+  /// into the second-level cache; they may lie behind the last row, as prefetching cannot fail.
   template <typename Op, int kMany, bool kOnto>
   static void FoldOnto(const T* a, int64_t row_stride, T* out, int64_t cols, const T* next) {
     int64_t j = 0;
@@ -72,7 +72,7 @@ struct Columns : Folds<T> {
     if constexpr (kMany > 1) FoldInTurn<Op, kMany / 2>(a, row_stride, rows, out, cols, end, onto);
   }
 
-  /// A few rows; those that come then, up to end, will be folded next.  Wide ones are read in about the order of
+  /// A few rows; those that come then are fetched, if they begin before end.  Wide ones are read in about the order of
   /// memory, which is fastest, while out stays in the first-level cache.
   template <typename Op>
   static void FoldRows(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols, const T* end) {
@@ -93,7 +93,7 @@ struct Columns : Folds<T> {
   template <typename Op>
   static void Fold(const T* a, int64_t row_stride, int64_t rows, T* out, int64_t cols, const T* end) {
     // short rows without gaps: several are one wide row
-    const int64_t together = row_stride == cols && cols < kWidth ? kWidth / cols : 1;
+    const int64_t together = row_stride == cols ? kWidth / cols : 1;
     if (together > 1 && rows >= 2 * together) {
       T wide[kWidth];
       const int64_t whole = rows / together * together;
