@@ -44,8 +44,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="one JSON document on stand
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     never_fail_to_print()
+    # make hands on OUT=~/tree in quotes, and not every shell has replaced the ~ by then
+    words = [os.path.expanduser(word) for word in (sys.argv[1:] if arguments is None else arguments)]
     try:
-        return app(args=arguments, prog_name="needle-course", standalone_mode=False) or 0
+        return app(args=words, prog_name="needle-course", standalone_mode=False) or 0
     except UserError as error:
         return refused(str(error))
     except KeyboardInterrupt:

@@ -99,6 +99,15 @@ def test_a_mistyped_command_is_one_line_that_names_the_word(
     assert named in line and "--help" in line
 
 
+def test_a_tilde_that_no_shell_has_replaced_is_the_home_folder(
+    monkeypatch: pytest.MonkeyPatch, course: Course, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert main(["starter", "hw1", "--out", "~/tree", "--course", str(course.root)]) == 0
+    assert (tmp_path / "tree").is_dir() and not (tmp_path / "~").exists()
+
+
 @pytest.mark.parametrize("command", ["starter", "notebook", "grade"])
 def test_a_wrong_stage_is_one_line(
     capsys: pytest.CaptureFixture[str], course: Course, tmp_path: Path, command: str

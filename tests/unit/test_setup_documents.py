@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
-PAGES += [ROOT / "docs" / name for name in ("decisions.md", "instructors.md", "results.md")]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 
 
 def blocks(text: str, language: str) -> list[str]:
