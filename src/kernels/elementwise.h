@@ -24,6 +24,10 @@ using ScalarKernel = void (*)(const Buffer& a, const Scalar& val, Buffer& out);
 using ViewKernel = void (*)(const Buffer& a, const Buffer& b, Buffer& out, const Dims& shape, const Dims& a_strides,
                             int64_t a_offset, const Dims& b_strides, int64_t b_offset);
 
+[[noreturn]] inline void RefuseNegativePower(const char* who) {
+  Refuse(who, "integers to negative integer powers are not allowed");
+}
+
 std::vector<Row<UnaryKernel>> UnaryRows();
 std::vector<Row<BinaryKernel>> BinaryRows();
 std::vector<Row<ScalarKernel>> ScalarRows();

@@ -10,7 +10,7 @@ void Binary(const Buffer& a, const Buffer& b, Buffer& out) {
     using T = typename decltype(type)::type;
     CheckBuffer(Op::kEwise, "b", b, a.size(), a.dtype());
     CheckBuffer(Op::kEwise, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
-    RefuseNegativePower<Op>(Op::kEwise, b.as<T>(), b.size());
+    CheckExponents<Op>(Op::kEwise, b.as<T>(), b.size());
     if constexpr (kHasLoop<Op, T>) {
       RunLoop<T, ResultOf<Op, T>>(LoopOf(Op(), FloatLoopsInUse<T>()), a, b, out);
     } else {

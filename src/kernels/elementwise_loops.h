@@ -70,10 +70,10 @@ void RunLoop(Loop loop, const Buffer& a, T val, Buffer& out) {
 }
 
 template <typename Op, typename T>
-void RefuseNegativePower(const char* who, const T* exponents, int64_t size) {
-  if constexpr (std::is_same_v<Op, op::power> && kIsInteger<T>) {
+void CheckExponents(const char* who, const T* exponents, int64_t size) {
+  if constexpr (kIsIntegerPower<Op, T>) {
     for (int64_t i = 0; i < size; i++) {
-      if (exponents[i] < T(0)) Refuse(who, "integers to negative integer powers are not allowed");
+      if (exponents[i] < T(0)) RefuseNegativePower(who);
     }
   }
 }

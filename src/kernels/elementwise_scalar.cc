@@ -22,7 +22,7 @@ void WithScalar(const Buffer& a, const Scalar& val, Buffer& out) {
     using T = typename decltype(type)::type;
     CheckBuffer(Op::kScalar, "out", out, a.size(), ResultDType<Op, T>(a.dtype()));
     const T right = val.as<T>(Op::kScalar);
-    RefuseNegativePower<Op>(Op::kScalar, &right, 1);
+    CheckExponents<Op>(Op::kScalar, &right, 1);
     if constexpr (kHasLoop<Op, T>) {
       return RunLoop<T, ResultOf<Op, T>>(LoopOf(Op(), FloatLoopsInUse<T>()), a, right, out);
     } else if constexpr (std::is_same_v<Op, op::power> && kIsFloat<T>) {

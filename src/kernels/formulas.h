@@ -63,6 +63,10 @@ NEEDLE_UNARY(sign,     NumberType, Sign(a))
 template <typename Op, typename T>
 using ResultOf = decltype(Op::template Apply<T>(T(), T()));
 
+/// Whether no exponent may be negative.
+template <typename Op, typename T>
+constexpr bool kIsIntegerPower = std::is_same_v<Op, op::power> && kIsInteger<T>;
+
 /// The dtype of a formula's result: the operands' own, but float32 for a comparison.
 template <typename Op, typename T>
 DType ResultDType(DType operands) {

@@ -98,13 +98,6 @@ bool HasNegative(const Buffer& a) {
 
 // ---- the functions that Python calls --------------------------------------------------------------------------------
 
-[[noreturn]] void RefuseNegativePower(const char* who) {
-  Refuse(who, "integers to negative integer powers are not allowed");
-}
-
-template <typename Op, typename T>
-constexpr bool kIsIntegerPower = std::is_same_v<Op, op::power> && kIsInteger<T>;
-
 template <typename Op>
 void Unary(const Buffer& a, Buffer& out) {
   VisitOnly<typename Op::types>(Op::kEwise, a.dtype(), [&](auto type) {
